@@ -1,0 +1,46 @@
+"""Concepts as affine subspaces: a small library under an executable book.
+
+The package implements *From Causal to Concept-Based Representation Learning*
+(Rajendran, Buchholz, Aragam, Schölkopf and Ravikumar, NeurIPS 2024). Its
+modules follow the order of the paper, and each depends only on those before it.
+They load on first use, so that ``import conceptnb`` is quick and needs neither
+torch nor any model library.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+__version__ = "0.1.0"
+
+_MODULES = (
+    "concepts",
+    "environments",
+    "sampling",
+    "mixing",
+    "identifiability",
+    "contrastive",
+    "metrics",
+    "baselines",
+    "shapes3d",
+    "clip",
+    "directions",
+    "steering",
+    "plotting",
+    "paper",
+    "results",
+)
+
+__all__ = ["__version__", *_MODULES]
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Import a module of the package the first time it is used (PEP 562)."""
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
