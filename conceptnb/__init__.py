@@ -14,7 +14,8 @@ from types import ModuleType
 
 __version__ = "0.1.0"
 
-_MODULES = (
+__all__ = [  # noqa: RUF022 - in the order of the paper
+    "__version__",
     "concepts",
     "environments",
     "sampling",
@@ -30,17 +31,15 @@ _MODULES = (
     "plotting",
     "paper",
     "results",
-)
-
-__all__ = ["__version__", *_MODULES]
+]
 
 
 def __getattr__(name: str) -> ModuleType:
     """Import a module of the package the first time it is used (PEP 562)."""
-    if name in _MODULES:
+    if name in __all__:
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

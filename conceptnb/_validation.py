@@ -1,0 +1,122 @@
+"""Checks of arguments, shared by every module, whose messages say what would do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+
+def as_array(value: ArrayLike, name: str, ndim: int) -> Array:
+    """Return `value` as a finite float array with `ndim` axes.
+
+    Parameters
+    ----------
+    value : array-like of numbers
+    name : str
+        What the caller calls it; named in the error.
+    ndim : int
+        Number of axes that is required.
+
+    Returns
+    -------
+    ndarray of float64
+
+    Raises
+    ------
+    TypeError
+        If `value` does not hold real numbers.
+    ValueError
+        If it has another number of axes, or holds NaN or infinity.
+    """
+    try:
+        array = np.asarray(value)
+    except ValueError as error:  # ragged rows
+        raise ValueError(f"{name} must be rectangular: {error}") from None
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
+    array = array.astype(np.float64)
+    if array.ndim != ndim:
+        raise ValueError(f"{name} must have {ndim} axes, got shape {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} holds NaN or infinity: drop or impute those entries first")
+    return array
+
+
+def as_points(value: ArrayLike, name: str, n_columns: int | None = None) -> Array:
+    """Return `value` as an array of shape (samples, dimensions).
+
+    Parameters
+    ----------
+    value : array-like
+    name : str
+    n_columns : int, optional
+        Required number of dimensions.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `as_array`; also if the number of columns is not `n_columns`.
+    """
+    array = as_array(value, name, ndim=2)
+    if n_columns is not None and array.shape[1] != n_columns:
+        raise ValueError(
+            f"{name} must have shape (samples, {n_columns}), got {array.shape}; "
+            "samples are rows and dimensions are columns"
+        )
+    return array
+
+
+def as_positive(value: float, name: str) -> float:
+    """Return `value` as a positive finite float.
+
+    Raises
+    ------
+    TypeError
+        If it is not a real number.
+    ValueError
+        If it is not positive and finite.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise TypeError(f"{name} must be a number, got {type(value).__name__}")
+    if not np.isfinite(value) or value <= 0:
+        raise ValueError(f"{name} must be positive and finite, got {value}")
+    return float(value)
+
+
+def as_count(value: int, name: str, minimum: int = 1) -> int:
+    """Return `value` as an int of at least `minimum`.
+
+    Raises
+    ------
+    TypeError
+        If it is not an integer.
+    ValueError
+        If it is smaller than `minimum`.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be an integer, got {type(value).__name__}")
+    if value < minimum:
+        raise ValueError(f"{name} must be at least {minimum}, got {value}")
+    return int(value)
+
+
+def as_generator(value: Any, name: str = "rng") -> np.random.Generator:
+    """Return `value` if it is a `numpy.random.Generator`.
+
+    Nothing here draws from a global state, so that every number can be made again.
+
+    Raises
+    ------
+    TypeError
+        If it is anything else, a bare seed included.
+    """
+    if not isinstance(value, np.random.Generator):
+        raise TypeError(
+            f"{name} must be a numpy.random.Generator such as numpy.random.default_rng(0), "
+            f"got {type(value).__name__}"
+        )
+    return value
