@@ -247,6 +247,28 @@ def acceptance_rate(base: GaussianMixture, concept: Concept, variance: float) ->
     return float(np.exp(log_acceptance_rate(base, concept, variance)))
 
 
+def information(base: GaussianMixture, concept: Concept, variance: float) -> float:
+    r"""Information that one conditioned sample holds, in nats, in closed form.
+
+    The Kullback-Leibler divergence of p_C from p: the mean over p_C of the log-odds of
+    Lemma 3, which are :math:`-|Az - b|^2 / 2\sigma^2` less the log of the acceptance rate.
+
+    Parameters
+    ----------
+    base : GaussianMixture
+    concept : Concept
+    variance : float
+        Variance of q.
+    """
+    _, b, noise = _check_conditioning(concept, variance, base.d_z)
+    image = base.condition(concept, variance).linear_image(concept.A)
+    spread = np.trace(image.covariances, axis1=1, axis2=2)
+    misses = ((image.means - b) ** 2).sum(axis=1) + spread
+    return float(
+        -(image.weights @ misses) / (2 * noise) - log_acceptance_rate(base, concept, variance)
+    )
+
+
 def sample_one(base: Base, concept: Concept, variance: float, rng: np.random.Generator) -> Array:
     """Algorithm 1, line by line: one sample of the concept conditional distribution.
 

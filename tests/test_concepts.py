@@ -125,7 +125,7 @@ def test_bad_points_and_sizes_are_refused(rng):
         concept.satisfied_by(np.zeros((1, 3)), atol=-1.0)
     with pytest.raises(ValueError, match="n must be at most d_z"):
         random_atoms(4, 3, rng)
-    with pytest.raises(TypeError, match="rng must be a numpy.random.Generator"):
+    with pytest.raises(TypeError, match=r"rng must be a numpy\.random\.Generator"):
         random_atoms(2, 3, 0)
     with pytest.raises(ValueError, match="different dimensions"):
         intersection([concept, Concept([[0.0, 1.0]], [0.0])])

@@ -15,6 +15,7 @@ from conceptnb.environments import EnvironmentDesign, paper_design
 from conceptnb.sampling import (
     GaussianMixture,
     acceptance_rate,
+    information,
     log_acceptance,
     log_acceptance_rate,
     log_odds,
@@ -90,6 +91,18 @@ def test_log_odds_are_the_difference_of_log_densities(design, seed):
     expected = base.condition(concept, variance).log_density(Z) - base.log_density(Z)
     odds = log_odds(base, environments, concept.A, Z)
     np.testing.assert_allclose(odds[:, 0], expected, atol=1e-7)
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_information_is_the_mean_of_the_log_odds(design):
+    base, concept, variance, rng = one_design(*design)
+    conditional = base.condition(concept, variance)
+    Z = conditional.sample(200_000, rng)
+    odds = conditional.log_density(Z) - base.log_density(Z)
+    standard_error = odds.std() / np.sqrt(len(odds))
+    assert abs(information(base, concept, variance) - odds.mean()) < 3 * standard_error
+    # Less noise, more information.
+    assert information(base, concept, variance / 2) > information(base, concept, variance) > 0
 
 
 def test_conditioning_in_turn_is_conditioning_at_once():
