@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from conceptnb._validation import Array, as_array, as_count, as_generator, as_points, as_positive
 from conceptnb.concepts import Concept
