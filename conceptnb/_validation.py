@@ -40,9 +40,12 @@ def as_array(value: ArrayLike, name: str, ndim: int) -> Array:
         raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
     array = array.astype(np.float64)
     if array.ndim != ndim:
-        raise ValueError(f"{name} must have {ndim} axes, got shape {array.shape}")
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} holds NaN or infinity: drop or impute those entries first")
+        hint = "; for one column use values.reshape(-1, 1)" if (array.ndim, ndim) == (1, 2) else ""
+        raise ValueError(f"{name} must have {ndim} axes, got shape {array.shape}{hint}")
+    if n_bad := int((~np.isfinite(array)).sum()):
+        raise ValueError(
+            f"{name} holds {n_bad} entries that are NaN or infinite: remove those samples first"
+        )
     return array
 
 

@@ -14,14 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import rankdata
 
+from conceptnb._validation import Array, as_points
+
 __all__ = ["correlation", "match", "mcc", "r2"]
 
 Method = Literal["pearson", "spearman"]
 
 
-def correlation(
-    true: ArrayLike, learned: ArrayLike, method: Method = "pearson"
-) -> NDArray[np.float64]:
+def correlation(true: ArrayLike, learned: ArrayLike, method: Method = "pearson") -> Array:
     """Correlate every true valuation with every learned one.
 
     Parameters
@@ -56,7 +56,7 @@ def correlation(
 
 def match(
     true: ArrayLike, learned: ArrayLike, method: Method = "pearson"
-) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]:
+) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
     """Pair true with learned valuations so that the sum of |correlation| is largest.
 
     Parameters
@@ -156,7 +156,7 @@ def r2(true: ArrayLike, learned: ArrayLike) -> float:
     return float(scores.mean())
 
 
-def _paired(true: ArrayLike, learned: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _paired(true: ArrayLike, learned: ArrayLike) -> tuple[Array, Array]:
     """Check both sides and that their rows can be the same samples."""
     true_columns = _columns(true, "true")
     learned_columns = _columns(learned, "learned")
@@ -168,28 +168,17 @@ def _paired(true: ArrayLike, learned: ArrayLike) -> tuple[NDArray[np.float64], N
     return true_columns, learned_columns
 
 
-def _columns(values: ArrayLike, name: str) -> NDArray[np.float64]:
+def _columns(values: ArrayLike, name: str) -> Array:
     """Return a finite float array of shape (samples >= 2, columns >= 1) or refuse."""
-    array = np.asarray(values, dtype=np.float64)
-    if array.ndim != 2:
-        raise ValueError(
-            f"{name} has shape {array.shape}; give an array of shape (samples, columns), "
-            "for one column values.reshape(-1, 1)"
-        )
+    array = as_points(values, name)
     if array.shape[0] < 2 or array.shape[1] < 1:
         raise ValueError(
             f"{name} has shape {array.shape}; at least two samples and one column are needed"
         )
-    if not np.isfinite(array).all():
-        bad = int((~np.isfinite(array)).sum())
-        raise ValueError(
-            f"{name} holds {bad} entries that are NaN or infinite; remove those samples first, "
-            "a metric that skipped them would compare different samples"
-        )
     return array
 
 
-def _standardised(columns: NDArray[np.float64]) -> NDArray[np.float64]:
+def _standardised(columns: Array) -> Array:
     """Centre the columns and give them unit length; a constant column becomes zeros."""
     # Dividing by the range first keeps squares of very large or small values finite.
     spread = np.ptp(columns, axis=0)

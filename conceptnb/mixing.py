@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 
-__all__ = ["InjectivityReport", "LinearMixing", "MLPMixing", "Mixing", "check_injectivity"]
+from conceptnb._validation import Array, as_array, as_count, as_generator, as_points
 
-Array = NDArray[np.float64]
+__all__ = ["InjectivityReport", "LinearMixing", "MLPMixing", "Mixing", "check_injectivity"]
 
 
 class Mixing(Protocol):
@@ -49,12 +49,13 @@ class LinearMixing:
     weight: Array
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "weight", _matrix(self.weight, "weight"))
+        object.__setattr__(self, "weight", as_array(self.weight, "weight", ndim=2))
 
     @classmethod
     def random(cls, d_z: int, d_x: int, rng: np.random.Generator) -> LinearMixing:
         """Draw W with entries U(-1/√d_z, 1/√d_z), torch's default for a linear layer."""
-        _check_dimensions(d_z=d_z, d_x=d_x)
+        as_count(d_z, "d_z")
+        as_count(d_x, "d_x")
         return cls(_uniform_layer(d_z, d_x, rng)[0])
 
     @property
@@ -69,11 +70,11 @@ class LinearMixing:
 
     def __call__(self, Z: ArrayLike) -> Array:
         """Map latents of shape (samples, d_z) to observations of shape (samples, d_x)."""
-        return _latents(Z, self.d_z) @ self.weight.T
+        return as_points(Z, "Z", self.d_z) @ self.weight.T
 
     def jacobian(self, Z: ArrayLike) -> Array:
         """Return W once a sample, of shape (samples, d_x, d_z)."""
-        return np.broadcast_to(self.weight, (len(_latents(Z, self.d_z)), *self.weight.shape))
+        return np.broadcast_to(self.weight, (len(as_points(Z, "Z", self.d_z)), *self.weight.shape))
 
 
 @dataclass(frozen=True)
@@ -100,8 +101,12 @@ class MLPMixing:
 
     def __post_init__(self) -> None:
         names = ("input", "residual", "output")
-        weights = tuple(_matrix(w, f"{n} weight") for w, n in zip(self.weights, names, strict=True))
-        biases = tuple(np.array(b, dtype=np.float64) for b in self.biases)
+        weights = tuple(
+            as_array(w, f"{n} weight", ndim=2) for w, n in zip(self.weights, names, strict=True)
+        )
+        biases = tuple(
+            as_array(b, f"{n} bias", ndim=1) for b, n in zip(self.biases, names, strict=True)
+        )
         width = weights[0].shape[0]
         if weights[1].shape != (width, width) or weights[2].shape[1] != width:
             raise ValueError(
@@ -129,7 +134,9 @@ class MLPMixing:
         slope: float = 0.2,
     ) -> MLPMixing:
         """Draw weights and biases U(-1/√fan_in, 1/√fan_in), torch's default."""
-        _check_dimensions(d_z=d_z, d_x=d_x, width=width)
+        as_count(d_z, "d_z")
+        as_count(d_x, "d_x")
+        as_count(width, "width")
         layers = [
             _uniform_layer(fan_in, fan_out, rng)
             for fan_in, fan_out in ((d_z, width), (width, width), (width, d_x))
@@ -154,13 +161,13 @@ class MLPMixing:
 
     def __call__(self, Z: ArrayLike) -> Array:
         """Map latents of shape (samples, d_z) to observations of shape (samples, d_x)."""
-        first, second = self._preactivations(_latents(Z, self.d_z))
+        first, second = self._preactivations(as_points(Z, "Z", self.d_z))
         hidden = self._leaky(first) + self._leaky(second)
         return hidden @ self.weights[2].T + self.biases[2]
 
     def jacobian(self, Z: ArrayLike) -> Array:
         """Return df/dz at each latent, of shape (samples, d_x, d_z), exact off the kinks."""
-        first, second = self._preactivations(_latents(Z, self.d_z))
+        first, second = self._preactivations(as_points(Z, "Z", self.d_z))
         outer = self._slopes(first)[:, :, None] * self.weights[0]
         inner = self._slopes(second)[:, :, None] * (self.weights[1] @ outer)
         return self.weights[2] @ (outer + inner)
@@ -234,7 +241,7 @@ def check_injectivity(mixing: Mixing, Z: ArrayLike, *, rtol: float = 1e-9) -> In
     ValueError
         If `Z` does not fit the mixing, holds NaN, or has fewer than two distinct rows.
     """
-    latents = np.unique(_latents(Z, mixing.d_z), axis=0)
+    latents = np.unique(as_points(Z, "Z", mixing.d_z), axis=0)
     if len(latents) < 2:
         raise ValueError(f"Z has {len(latents)} distinct rows; give at least two latents")
     bottleneck = min(mixing.d_x, getattr(mixing, "width", mixing.d_x))
@@ -267,28 +274,5 @@ def _closest_ratio(Z: Array, X: Array, neighbours: int = 8) -> float:
 
 def _uniform_layer(fan_in: int, fan_out: int, rng: np.random.Generator) -> tuple[Array, Array]:
     bound = 1 / np.sqrt(fan_in)
+    as_generator(rng)
     return rng.uniform(-bound, bound, (fan_out, fan_in)), rng.uniform(-bound, bound, fan_out)
-
-
-def _check_dimensions(**dimensions: int) -> None:
-    for name, value in dimensions.items():
-        if value < 1:
-            raise ValueError(f"{name} is {value}; a dimension is a positive integer")
-
-
-def _matrix(values: ArrayLike, name: str) -> Array:
-    matrix = np.array(values, dtype=np.float64)
-    if matrix.ndim != 2 or not np.isfinite(matrix).all():
-        raise ValueError(f"{name} has shape {matrix.shape}; give a finite matrix")
-    return matrix
-
-
-def _latents(Z: ArrayLike, d_z: int) -> Array:
-    latents = np.asarray(Z, dtype=np.float64)
-    if latents.ndim != 2 or latents.shape[1] != d_z:
-        raise ValueError(
-            f"Z has shape {latents.shape}; this mixing takes latents of shape (samples, {d_z})"
-        )
-    if not np.isfinite(latents).all():
-        raise ValueError("Z holds NaN or infinite entries; remove those samples first")
-    return latents

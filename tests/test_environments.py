@@ -73,7 +73,7 @@ def test_order_within_an_environment_does_not_matter():
         (([[0.5]], [[1.0]], 0.1), TypeError, r"subsets\[0\] must hold integers"),
         (([0], [[1.0]], 0.1), TypeError, r"subsets\[0\] must be a list"),
         (([[0, 1]], [[1.0]], 0.1), ValueError, r"valuations\[0\] must have 2 entries"),
-        (([[0]], [[np.nan]], 0.1), ValueError, r"valuations\[0\] holds NaN"),
+        (([[0]], [[np.nan]], 0.1), ValueError, r"valuations\[0\] holds 1 entries that are NaN"),
         (([[0]], [[1.0]], 0.0), ValueError, "variance must be positive"),
         (([[0]], [[1.0]], -1.0), ValueError, "variance must be positive"),
         (([[0]], [[1.0]], "a"), TypeError, "variance must be a number"),

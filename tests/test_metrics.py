@@ -134,7 +134,7 @@ def test_large_offset_and_scale_do_not_spoil_precision():
     ("true", "learned", "message"),
     [
         (np.zeros((3, 1)), np.zeros((4, 1)), "true has 3 samples and learned has 4"),
-        (np.zeros(3), np.zeros((3, 1)), r"true has shape \(3,\).*reshape"),
+        (np.zeros(3), np.zeros((3, 1)), r"true must have 2 axes.*reshape"),
         (np.zeros((3, 1)), [[0.0], [np.nan], [1.0]], "learned holds 1 entries that are NaN"),
         ([[0.0], [np.inf], [1.0]], np.zeros((3, 1)), "true holds 1 entries"),
         (np.zeros((1, 2)), np.zeros((1, 2)), "at least two samples"),

@@ -250,7 +250,7 @@ def test_no_samples_are_no_samples(rng):
         (([1.0, 0.0], [[0.0], [1.0]], [[[1.0]], [[1.0]]]), "weights must be positive"),
         (([1.0], [[0.0], [1.0]], [[[1.0]], [[1.0]]]), r"weights must have shape \(2,\)"),
         (([1.0], [[0.0]], [[[1.0, 0.0], [0.0, 1.0]]]), "covariances must have shape"),
-        (([1.0], [[np.nan]], [[[1.0]]]), "means holds NaN"),
+        (([1.0], [[np.nan]], [[[1.0]]]), "means holds 1 entries that are NaN"),
     ],
 )
 def test_bad_mixtures_are_refused(arguments, message):
