@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -13,6 +14,7 @@ from conceptnb._validation import Array, as_points
 from conceptnb.concepts import Concept
 from conceptnb.mixing import Mixing
 from conceptnb.plotting.style import (
+    CARD,
     INK,
     LINES,
     MARKERS,
@@ -23,7 +25,10 @@ from conceptnb.plotting.style import (
 )
 from conceptnb.sampling import GaussianMixture, acceptance_rate, information, log_acceptance
 
-PLANE_EDGE = 1.6  # half the edge of the square pieces of plane that are drawn
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+PLANE_EDGE = 1.9  # half the edge of the square pieces of plane that are drawn
 
 
 def plane_corners(concept: Concept, half_edge: float = PLANE_EDGE) -> Array:
@@ -68,6 +73,55 @@ def parallel_planes(concept: Concept, valuations: Sequence[float], Z: ArrayLike)
     ax.set(xlabel="$z_1$", ylabel="$z_2$", zlabel="$z_3$", box_aspect=(1, 1, 1))
     ax.view_init(elev=18, azim=-50)
     ax.legend(loc="upper left")
+    return figure
+
+
+def turnable_planes(concept: Concept, valuations: Sequence[float], Z: ArrayLike) -> go.Figure:
+    """Return what `parallel_planes` draws as a figure that a reader can turn (Figure 1).
+
+    Parameters
+    ----------
+    concept : Concept
+        An atom of a three-dimensional latent space.
+    valuations : sequence of float
+    Z : array-like of shape (samples, 3)
+        Points; each is moved to its nearest plane.
+    """
+    import plotly.graph_objects as go  # noqa: PLC0415 - slow to import, for one figure
+
+    figure = go.Figure()
+    symbols = ("circle", "square", "diamond", "cross")
+    points = np.array_split(as_points(Z, "Z", 3), len(valuations))
+    for k, (b, own) in enumerate(zip(valuations, points, strict=True)):
+        at_b = concept.at([b])
+        x, y, z = np.moveaxis(plane_corners(at_b), -1, 0)
+        colour = {"colorscale": [[0, PALETTE[k]], [1, PALETTE[k]]], "showscale": False}
+        figure.add_surface(x=x, y=y, z=z, opacity=0.3, hoverinfo="skip", **colour)
+        x, y, z = at_b.project(own).T
+        figure.add_scatter3d(
+            x=x, y=y, z=z, mode="markers", name=f"valuation {b:g}",
+            marker={"size": 3.5, "color": PALETTE[k], "symbol": symbols[k % len(symbols)]},
+        )  # fmt: skip
+    start, normal = concept.at([valuations[0]]).point, concept.A[0] / np.linalg.norm(concept.A)
+    x, y, z = np.stack([start, start + normal]).T
+    line = {"color": INK, "width": 5}
+    figure.add_scatter3d(
+        x=x, y=y, z=z, mode="lines+text", text=["", "a"], name="the atom a", line=line
+    )
+    figure.update_layout(
+        paper_bgcolor=CARD,
+        font_color=INK,
+        margin={"l": 0, "r": 0, "t": 0, "b": 0},
+        legend={"x": 0, "y": 1, "itemsizing": "constant"},
+        scene={
+            "aspectmode": "cube",
+            "camera_eye": {"x": 1.3, "y": -1.7, "z": 0.6},
+            **{
+                f"{axis}axis": {"title": {"text": f"z<sub>{i}</sub>"}, "backgroundcolor": "#eef0f1"}
+                for i, axis in enumerate("xyz", start=1)
+            },
+        },
+    )
     return figure
 
 
