@@ -1,0 +1,188 @@
+"""The six factors of 3D Shapes, their values and their grid (Appendix D; Burgess and Kim, 2018).
+
+The data set holds every combination of the factors once, 480,000 in all. The
+last factor varies fastest, so a combination and its position in the file
+determine each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from matplotlib.colors import hsv_to_rgb
+from numpy.typing import ArrayLike, NDArray
+
+FactorName = Literal["floor_hue", "wall_hue", "object_hue", "scale", "shape", "orientation"]
+
+FACTORS: tuple[FactorName, ...] = (
+    "floor_hue",
+    "wall_hue",
+    "object_hue",
+    "scale",
+    "shape",
+    "orientation",
+)
+"""Names of the factors, in the order of the columns of the labels."""
+
+SIZES: tuple[int, ...] = (10, 10, 10, 8, 4, 15)
+"""Number of values of each factor."""
+
+N_IMAGES = 480_000
+"""Number of combinations, the product of `SIZES`."""
+
+SHAPE_NAMES: tuple[str, ...] = ("cube", "cylinder", "ball", "ellipsoid")
+"""The shapes in the order of their labels 0, 1, 2, 3."""
+
+HUES = np.arange(10) / 10
+SCALES = np.linspace(0.75, 1.25, 8)
+ORIENTATIONS = np.linspace(-30.0, 30.0, 15)
+
+_VALUES: dict[str, NDArray[np.float64]] = {
+    "floor_hue": HUES,
+    "wall_hue": HUES,
+    "object_hue": HUES,
+    "scale": SCALES,
+    "shape": np.arange(4.0),
+    "orientation": ORIENTATIONS,
+}
+
+
+def factor_index(factor: str) -> int:
+    """Column of a factor in arrays of factors.
+
+    Raises
+    ------
+    ValueError
+        If `factor` is not one of `FACTORS`.
+    """
+    if factor not in FACTORS:
+        raise ValueError(f"factor={factor!r} is unknown; choose one of {', '.join(FACTORS)}")
+    return FACTORS.index(factor)  # type: ignore[arg-type]
+
+
+def factor_values(factor: str) -> NDArray[np.float64]:
+    """Values that a factor takes in the published labels.
+
+    Hues lie in [0, 1), scales in [.75, 1.25], shapes are 0 to 3 and
+    orientations are in degrees.
+    """
+    factor_index(factor)
+    return _VALUES[factor].copy()
+
+
+def check_factors(factors: ArrayLike) -> NDArray[np.intp]:
+    """Return `factors` as an (n, 6) integer array of value indices, or raise.
+
+    Raises
+    ------
+    ValueError
+        If the array has another shape, is not whole-numbered or lies off the grid.
+    """
+    array = np.asarray(factors)
+    if array.ndim != 2 or array.shape[1] != len(FACTORS):
+        raise ValueError(
+            f"factors must have shape (n, {len(FACTORS)}), one column each for "
+            f"{', '.join(FACTORS)}; got {array.shape}"
+        )
+    whole = array.astype(np.intp)
+    if not np.array_equal(whole, array):
+        raise ValueError(
+            "factors must be whole numbers, the positions of values on the grid; "
+            "convert labels with factors_from_labels"
+        )
+    off_grid = (whole < 0) | (whole >= np.array(SIZES))
+    if off_grid.any():
+        row, column = np.argwhere(off_grid)[0]
+        raise ValueError(
+            f"factors[{row}, {column}]={whole[row, column]} is off the grid: "
+            f"{FACTORS[column]} takes 0 to {SIZES[column] - 1}"
+        )
+    return whole
+
+
+def index_to_factors(index: ArrayLike) -> NDArray[np.intp]:
+    """Factors of the images at the given positions of the data file.
+
+    Parameters
+    ----------
+    index : (n,) whole numbers in [0, 480000)
+
+    Returns
+    -------
+    (n, 6) positions of the values on the grid, columns as in `FACTORS`.
+    """
+    array = np.atleast_1d(np.asarray(index))
+    if array.size and (array.min() < 0 or array.max() >= N_IMAGES):
+        raise ValueError(f"index must lie in [0, {N_IMAGES}); got {array.min()} to {array.max()}")
+    return np.stack(np.unravel_index(array, SIZES), axis=1)
+
+
+def factors_to_index(factors: ArrayLike) -> NDArray[np.intp]:
+    """Positions in the data file of the images with the given (n, 6) factors."""
+    return np.ravel_multi_index(tuple(check_factors(factors).T), SIZES)
+
+
+def factors_from_labels(labels: ArrayLike) -> NDArray[np.intp]:
+    """Value indices (n, 6) of published labels (n, 6), such as scale .75 or -30 degrees.
+
+    Raises
+    ------
+    ValueError
+        If a label is further than 1e-6 from every value of its factor.
+    """
+    array = np.asarray(labels, dtype=float)
+    if array.ndim != 2 or array.shape[1] != len(FACTORS):
+        raise ValueError(f"labels must have shape (n, {len(FACTORS)}); got {array.shape}")
+    factors = np.empty(array.shape, dtype=np.intp)
+    for column, name in enumerate(FACTORS):
+        values = _VALUES[name]
+        nearest = np.searchsorted((values[1:] + values[:-1]) / 2, array[:, column])
+        factors[:, column] = nearest
+        worst = np.abs(array[:, column] - values[nearest]).max(initial=0.0)
+        if not worst < 1e-6:  # also refuses NaN
+            raise ValueError(f"labels of {name} must be among {values.round(4).tolist()}")
+    return factors
+
+
+def labels_from_factors(factors: ArrayLike) -> NDArray[np.float64]:
+    """Turn value indices (n, 6) into published labels (n, 6)."""
+    array = check_factors(factors)
+    columns = [_VALUES[name][array[:, k]] for k, name in enumerate(FACTORS)]
+    return np.stack(columns, axis=1)
+
+
+def sample_factors(n: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Draw `n` combinations uniformly, without repetition while the grid lasts."""
+    if n < 1 or n > N_IMAGES:
+        raise ValueError(f"n={n} must lie in [1, {N_IMAGES}]")
+    return index_to_factors(rng.choice(N_IMAGES, size=n, replace=False))
+
+
+def held_out_combinations(factors: ArrayLike) -> NDArray[np.bool_]:
+    """Which combinations (n,) the small towers never saw in training.
+
+    One tenth of all (object hue, scale, shape) triples is held out, with every
+    floor, wall and orientation: of each scale and shape one object hue is
+    missing. Every value of every factor is still seen, and so is every pair of
+    values; a tower that is right on these images has composed what it learned.
+    """
+    array = check_factors(factors)
+    object_hue, scale, shape = array[:, 2], array[:, 3], array[:, 4]
+    return (object_hue + 3 * scale + 5 * shape + shape // 2) % 10 == 0
+
+
+def hue_to_rgb(hue_index: ArrayLike) -> NDArray[np.float32]:
+    """Red, green and blue in [0, 1] of fully saturated hues, (n,) to (n, 3)."""
+    hues = HUES[np.asarray(hue_index)]
+    ones = np.ones_like(hues)
+    return hsv_to_rgb(np.stack([hues, ones, ones], axis=-1)).astype(np.float32)
+
+
+def factor_labels(factor: str) -> Sequence[str]:
+    """Short texts for the values of a factor, for axes and tables."""
+    if factor == "shape":
+        return SHAPE_NAMES
+    digits = {"scale": 2, "orientation": 1}.get(factor, 1)
+    return [f"{value:.{digits}f}" for value in factor_values(factor)]
