@@ -1,0 +1,123 @@
+"""Encoders h: observation -> learned valuations, many at once (Appendices F and G).
+
+Every parameter carries a leading axis of P models, and one matrix product serves
+them all. No operation mixes models, so each trains as it would alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+__all__ = ["Encoder", "LinearEncoder", "MLPEncoder"]
+
+
+class StackedLinear(nn.Module):
+    """P linear layers side by side: (P, rows, fan_in) -> (P, rows, fan_out).
+
+    Parameters
+    ----------
+    fan_in, fan_out : int
+    generators : sequence of P torch.Generator
+        Entries are drawn from U(-1/√fan_in, 1/√fan_in), torch's default, by a
+        generator for each model, so that a model starts alike alone and in a stack.
+    bias : bool
+    """
+
+    def __init__(
+        self, fan_in: int, fan_out: int, generators: Sequence[torch.Generator], bias: bool = True
+    ) -> None:
+        super().__init__()
+        bound = fan_in**-0.5
+
+        def draw(*shape: int) -> nn.Parameter:
+            uniform = torch.stack([torch.rand(*shape, generator=g) for g in generators])
+            return nn.Parameter((2 * uniform - 1) * bound)
+
+        self.weight = draw(fan_in, fan_out)
+        self.bias = draw(1, fan_out) if bias else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply layer p to x[p]."""
+        if self.bias is None:
+            return torch.bmm(x, self.weight)
+        return torch.baddbmm(self.bias, x, self.weight)
+
+
+class Encoder(nn.Module):
+    """P encoders of one architecture; maps (P, rows, d_x) to (P, rows, n)."""
+
+    def squared_norm(self) -> Tensor:
+        """Return the sum of squared weights that decay shrinks, shape (P,); no biases."""
+        weights = [m.weight for m in self.modules() if isinstance(m, StackedLinear)]
+        return torch.stack([w.square().sum(dim=(1, 2)) for w in weights]).sum(dim=0)
+
+
+class LinearEncoder(Encoder):
+    """h(x) = x W, the authors' encoder for linear mixing (Appendix G).
+
+    Parameters
+    ----------
+    d_x, n : int
+        Observed dimension and number of concepts.
+    seeds : sequence of P int
+        One an encoder.
+    """
+
+    def __init__(self, d_x: int, n: int, seeds: Sequence[int]) -> None:
+        super().__init__()
+        self.layer = StackedLinear(d_x, n, _generators(seeds), bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return learned valuations, shape (P, rows, n)."""
+        return self.layer(x)
+
+
+class MLPEncoder(Encoder):
+    """A residual network, the authors' encoder for nonlinear mixing (Appendix G).
+
+    Linear(d_x, width), leaky ReLU(.2), `depth` residual layers h + leaky(V h + c), then
+    Linear(width, n). The paper's is 32 wide with two residual layers.
+
+    Parameters
+    ----------
+    d_x, n : int
+        Observed dimension and number of concepts.
+    seeds : sequence of P int
+        One an encoder.
+    width, depth : int
+    skip : bool
+        Add a linear map of x beside the network (not in the paper).
+    """
+
+    def __init__(
+        self,
+        d_x: int,
+        n: int,
+        seeds: Sequence[int],
+        *,
+        width: int = 32,
+        depth: int = 2,
+        skip: bool = False,
+    ) -> None:
+        super().__init__()
+        generators = _generators(seeds)
+        self.first = StackedLinear(d_x, width, generators)
+        self.residual = nn.ModuleList(StackedLinear(width, width, generators) for _ in range(depth))
+        self.last = StackedLinear(width, n, generators)
+        self.skip = StackedLinear(d_x, n, generators, bias=False) if skip else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return learned valuations, shape (P, rows, n)."""
+        hidden = functional.leaky_relu(self.first(x), 0.2)
+        for layer in self.residual:
+            hidden = hidden + functional.leaky_relu(layer(hidden), 0.2)
+        valuations = self.last(hidden)
+        return valuations if self.skip is None else valuations + self.skip(x)
+
+
+def _generators(seeds: Sequence[int]) -> list[torch.Generator]:
+    return [torch.Generator().manual_seed(int(seed)) for seed in seeds]
