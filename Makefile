@@ -1,0 +1,47 @@
+# Two commands: `make book` builds the book, `make test` runs everything that CI runs.
+# Both set up a local environment in .venv first; python3 (3.11 or newer), make and git suffice.
+
+PYTHON ?= python3
+VENV   := .venv
+RUN    := $(VENV)/bin/python
+export OMP_NUM_THREADS ?= 1
+export MKL_NUM_THREADS ?= 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup book test quick lint pair serve lock clean
+
+help:  ## list these commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup:  ## make or refresh the environment in .venv (skipped when the lock has not changed)
+	@$(PYTHON) tools/setup.py $(VENV)
+
+book: setup  ## execute what is stale, build the site into _build/html
+	@$(RUN) -m conceptnb.build book
+
+test: lint  ## everything that CI runs: lint, types, tests, the book, and the site in a browser
+	@$(RUN) -m conceptnb.build check
+	@$(RUN) -m pytest -n 2 --dist worksteal -m "not site"
+	@$(RUN) -m conceptnb.build book
+	@$(RUN) -m pytest -m site
+
+quick: setup  ## the unit tests that take seconds
+	@$(RUN) -m pytest -n 2 --dist worksteal -m "not site and not slow"
+
+lint: setup  ## ruff and mypy
+	@$(RUN) -m ruff check .
+	@$(RUN) -m ruff format --check .
+	@$(RUN) -m mypy conceptnb tools
+
+pair: setup  ## generate notebooks/*.ipynb from the .md that people edit
+	@$(RUN) -m conceptnb.build pair
+
+serve: book  ## show the book at http://localhost:8000
+	@$(RUN) -m http.server 8000 --bind 127.0.0.1 --directory _build/html
+
+lock: setup  ## pin the newest versions that requirements.txt allows
+	@$(VENV)/bin/uv pip compile requirements.txt --universal --upgrade --python-version 3.11 \
+	    --no-header --no-annotate --no-emit-index-url --quiet --output-file requirements.lock
+
+clean:  ## remove everything generated, the environment included
+	rm -rf _build .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info

@@ -1,0 +1,8 @@
+"""``python -m conceptnb`` is ``conceptnb``."""
+
+import sys
+
+from conceptnb.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,48 @@
+"""Files that are never half written."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write `text` to `path` in one step, making its folder where needed.
+
+    Whoever reads `path`, even after a crash, finds the old content or the new one.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def digest(root: Path, files: Iterable[Path]) -> str:
+    """Return one SHA-256 over the names (from `root`) and the contents of `files`."""
+    total = hashlib.sha256()
+    for path in sorted(files):
+        content = hashlib.sha256(path.read_bytes()).hexdigest()
+        total.update(f"{path.relative_to(root).as_posix()} {content}\n".encode())
+    return total.hexdigest()
+
+
+def tracked_files(folder: Path) -> list[Path]:
+    """Return the files under `folder` that matter: no caches, nothing hidden."""
+    return [
+        path
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+        and not any(
+            part.startswith(".") or part == "__pycache__" or part.endswith(".egg-info")
+            for part in path.relative_to(folder).parts
+        )
+    ]

@@ -1,0 +1,82 @@
+"""Pages that a program writes: the reference of the package, one page a module."""
+
+from __future__ import annotations
+
+import ast
+import pkgutil
+from pathlib import Path
+
+# Rooms of the workshop, not of the library: the command line documents itself.
+_NOT_FOR_READERS = ("build", "cli", "commands")
+
+
+def api_pages(package: Path) -> dict[str, str]:
+    """Return the reference pages of a package, as MyST text by file name.
+
+    Parameters
+    ----------
+    package : Path
+        The package's folder. Nothing of it is imported: Sphinx does that.
+
+    Returns
+    -------
+    pages : dict of str to str
+        ``{"index.md": ..., "concepts.md": ..., ...}``: the list of modules, then each module
+        in the order of the paper.
+    """
+    modules = [name for name in _public(package) if name not in _NOT_FOR_READERS]
+    order = {name: place for place, name in enumerate(_order(package))}
+    modules.sort(key=lambda name: (order.get(name, len(order)), name))
+    rows = "\n".join(
+        f"* - {{doc}}`{package.name}.{name} <{name}>`\n  - {_summary(package, name)}"
+        for name in modules
+    )
+    index = (
+        "# Reference\n\nEvery public function and class, from its docstring: shapes, units, "
+        "errors, and the equation, section or table of the paper that it implements. "
+        "[source] opens the code.\n\n"
+        f"```{{list-table}}\n:header-rows: 1\n:widths: 30 70\n\n* - module\n  - what it holds\n"
+        f"{rows}\n```\n"
+    )
+    return {"index.md": index, **{f"{name}.md": _page(package, name) for name in modules}}
+
+
+def _page(package: Path, name: str) -> str:
+    """Return the page of one module; of a folder, with a section for each module in it."""
+    title = f"{package.name}.{name}"
+    parts = [f"# {title}\n", _automodule(title)]
+    if (package / name).is_dir():
+        parts += [
+            f"## {title}.{inner}\n\n{_automodule(f'{title}.{inner}')}"
+            for inner in _public(package / name)
+        ]
+    return "\n".join(parts)
+
+
+def _automodule(name: str) -> str:
+    return f"```{{eval-rst}}\n.. automodule:: {name}\n   :members:\n   :show-inheritance:\n```\n"
+
+
+def _public(package: Path) -> list[str]:
+    """Return the names of the public modules directly in a package's folder."""
+    found = pkgutil.iter_modules([str(package)])
+    return sorted(module.name for module in found if not module.name.startswith("_"))
+
+
+def _tree(package: Path, name: str) -> ast.Module:
+    folder = package / name
+    path = folder / "__init__.py" if folder.is_dir() else package / f"{name}.py"
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def _summary(package: Path, name: str) -> str:
+    """Return the first line of a module's docstring."""
+    return (ast.get_docstring(_tree(package, name)) or "").split("\n", 1)[0]
+
+
+def _order(package: Path) -> list[str]:
+    """Return ``__all__`` of the package: the order of the paper."""
+    for node in ast.parse((package / "__init__.py").read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
+            return list(ast.literal_eval(node.value))
+    return []

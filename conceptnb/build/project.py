@@ -1,0 +1,92 @@
+"""Where the parts of the book lie, and its public address."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import yaml
+
+
+@dataclass(frozen=True)
+class Project:
+    """A checkout of the book.
+
+    Parameters
+    ----------
+    root : Path
+        The folder that holds ``pyproject.toml``, ``_toc.yml`` and ``notebooks/``.
+
+    Raises
+    ------
+    ValueError
+        If `root` holds no ``_toc.yml``: the build has to be started in a checkout.
+    """
+
+    root: Path
+
+    def __post_init__(self) -> None:
+        if not (self.root / "_toc.yml").is_file():
+            raise ValueError(
+                f"root={str(self.root)!r} holds no _toc.yml: run this in a checkout of the "
+                "book, or name one with --root"
+            )
+
+    @property
+    def chapters(self) -> list[Path]:
+        """Return the sources of the chapters (``notebooks/*.md``), in order of name."""
+        return sorted((self.root / "notebooks").glob("*.md"))
+
+    @property
+    def built(self) -> Path:
+        """Return the folder for everything generated."""
+        return self.root / "_build"
+
+    @property
+    def executed(self) -> Path:
+        """Return the folder of the executed notebooks and their stamps."""
+        return self.built / "executed"
+
+    @property
+    def html(self) -> Path:
+        """Return the folder of the finished site."""
+        return self.built / "html"
+
+    @cached_property
+    def address(self) -> str:
+        """Return the repository's public address, which ``pyproject.toml`` alone names."""
+        settings = tomllib.loads((self.root / "pyproject.toml").read_text(encoding="utf-8"))
+        return settings["project"]["urls"]["Repository"]
+
+    @property
+    def name(self) -> str:
+        """Return the repository's name: the last part of its address."""
+        return self.address.rstrip("/").rsplit("/", 1)[-1]
+
+    @property
+    def site_address(self) -> str:
+        """Return where GitHub Pages serves the site of a repository with this address."""
+        owner = urlsplit(self.address).path.strip("/").split("/")[0]
+        return f"https://{owner}.github.io/{self.name}/"
+
+    @cached_property
+    def pages_in_toc(self) -> set[str]:
+        """Return every page that ``_toc.yml`` names, without a file ending."""
+        return set(_files(yaml.safe_load((self.root / "_toc.yml").read_text(encoding="utf-8"))))
+
+    def relative(self, path: Path) -> str:
+        """Return `path` as people read it: from the root, with forward slashes."""
+        return path.relative_to(self.root).as_posix()
+
+
+def _files(node: object) -> list[str]:
+    """Return the values of ``root`` and ``file`` anywhere in a table of contents."""
+    if isinstance(node, dict):
+        own = [node[key] for key in ("root", "file") if key in node]
+        return own + [name for value in node.values() for name in _files(value)]
+    if isinstance(node, list):
+        return [name for item in node for name in _files(item)]
+    return []

@@ -1,0 +1,69 @@
+"""Sphinx extension: what pages load comes from the site itself, and links lead home.
+
+MathJax and plotly.js are taken from installed Python packages and copied into the site;
+nothing is fetched from another host, so the book reads offline. Links that propose an edit
+open ``NAME.md``, which is what people edit, although the page was built from ``NAME.ipynb``.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from importlib.metadata import distribution
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any
+
+from sphinx.application import Sphinx
+
+_MATHJAX = ("tex-chtml-full.js", "output/chtml/fonts/woff-v2")
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register the extension with Sphinx."""
+    app.connect("config-inited", _use_local_mathjax)
+    app.connect("html-page-context", _edit_the_source, priority=900)
+    app.connect("build-finished", _copy_assets)
+    app.connect("autodoc-process-docstring", _escape_bars, priority=900)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def _escape_bars(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: Any) -> None:
+    """Let |x| in a docstring be an absolute value: reStructuredText would substitute it."""
+    for number, line in enumerate(lines):
+        parts = re.split(r"(``.+?``)", line)
+        parts[::2] = [part.replace("|", r"\|") for part in parts[::2]]
+        lines[number] = "".join(parts)
+
+
+def _use_local_mathjax(_: Sphinx, config: Any) -> None:
+    config.mathjax_path = f"mathjax/{_MATHJAX[0]}"
+
+
+def _copy_assets(app: Sphinx, error: Exception | None) -> None:
+    if error is not None or app.builder.format != "html":
+        return
+    static = Path(app.outdir) / "_static"
+    packaged = distribution("sphinx-mathjax-offline")
+    mathjax = Path(str(packaged.locate_file("sphinx-mathjax-offline/static/mathjax")))
+    for name in _MATHJAX:
+        target = static / "mathjax" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if (mathjax / name).is_dir():
+            shutil.copytree(mathjax / name, target, dirs_exist_ok=True)
+        else:
+            shutil.copyfile(mathjax / name, target)
+    with as_file(files("plotly") / "package_data" / "plotly.min.js") as plotly:
+        shutil.copyfile(plotly, static / "plotly.min.js")
+
+
+def _edit_the_source(
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Let the links that show or edit a chapter's source open its ``.md``."""
+    if not pagename.startswith("notebooks/"):
+        return
+    for group in context.get("header_buttons", []):
+        for button in group.get("buttons", []):
+            if button.get("label") in {"source-file-button", "source-edit-button"}:
+                button["url"] = button["url"].replace(".ipynb", ".md")

@@ -1,0 +1,81 @@
+"""The command line: ``conceptnb`` or ``python -m conceptnb``.
+
+A command is one line in `COMMANDS`: its words, the module behind it, and what it does. The
+module offers ``add_arguments(parser)`` and ``run(args) -> int``, and is imported when its
+command is called and not before, so that ``conceptnb --help`` needs no torch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from conceptnb import __version__
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command: the words one types, the module that runs, one line of help."""
+
+    words: str
+    module: str
+    help: str
+
+
+DESCRIPTION = "Concept-based representation learning: the package under the book."
+
+COMMANDS: tuple[Command, ...] = ()
+
+
+def main(arguments: Sequence[str] | None = None, commands: Sequence[Command] = COMMANDS) -> int:
+    """Run one command and return its exit status.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        What was typed after ``conceptnb``; that of the process by default.
+    commands : sequence of Command
+        The commands on offer.
+
+    Returns
+    -------
+    status : int
+        0 where the command succeeded, 1 where it was refused with a message. What is no
+        command leaves through argparse, with status 2.
+    """
+    # First the words alone; what follows them belongs to the command's own parser.
+    chosen, rest = _parser_of_words(commands).parse_known_args(arguments)
+    command: Command | None = chosen.command
+    if command is None:
+        chosen.parser.parse_args([*rest, "--help"])
+        raise AssertionError("argparse leaves on --help")
+    module = importlib.import_module(command.module)
+    parser = argparse.ArgumentParser(prog=f"conceptnb {command.words}", description=command.help)
+    module.add_arguments(parser)
+    options = parser.parse_args(rest)
+    try:
+        return module.run(options)
+    except (ValueError, FileNotFoundError) as error:
+        print(f"conceptnb {command.words}: {error}", file=sys.stderr)
+        return 1
+
+
+def _parser_of_words(commands: Sequence[Command]) -> argparse.ArgumentParser:
+    """Return the parser that recognises commands by their words and loads none of them."""
+    top = argparse.ArgumentParser(prog="conceptnb", description=DESCRIPTION)
+    top.add_argument("--version", action="version", version=f"conceptnb {__version__}")
+    top.set_defaults(command=None, parser=top)
+    levels = {"": top.add_subparsers(title="commands", metavar="COMMAND")}
+    for command in commands:
+        *group, last = command.words.split()
+        name = " ".join(group)
+        if name not in levels:
+            inner = levels[""].add_parser(name, help=f"`conceptnb {name} --help` lists them")
+            inner.set_defaults(parser=inner)
+            levels[name] = inner.add_subparsers(title="commands", metavar="COMMAND")
+        leaf = levels[name].add_parser(last, help=command.help, add_help=False)
+        leaf.set_defaults(command=command)
+    return top

@@ -1,0 +1,1 @@
+"""What each command of ``conceptnb`` runs, one module a command."""

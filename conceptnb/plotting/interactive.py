@@ -1,0 +1,67 @@
+"""Interactive figures: plotly where it can run, and a static picture everywhere else."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import os
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+    from matplotlib.figure import Figure
+
+
+class InteractiveFigure:
+    """A plotly figure with a static twin, as the value of a notebook's cell.
+
+    In Jupyter and Colab plotly shows itself. On the book's site the page holds the static
+    picture and the figure's data; ``_static/interactive.js`` swaps the live figure in, with
+    the plotly.js that the site carries. A reader without JavaScript keeps the picture.
+
+    Parameters
+    ----------
+    figure : plotly.graph_objects.Figure
+        The live figure.
+    static : matplotlib.figure.Figure
+        The same content as a picture.
+    alt : str
+        What the figure shows, in words, for those who cannot see it.
+
+    Raises
+    ------
+    ValueError
+        If `alt` is empty.
+    """
+
+    def __init__(self, figure: go.Figure, static: Figure, alt: str) -> None:
+        if not alt.strip():
+            raise ValueError("alt is empty: say in words what the figure shows")
+        self.figure = figure
+        self.static = static
+        self.alt = alt
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        picture = self._png()
+        encoded = base64.b64encode(picture).decode()
+        if os.environ.get("CONCEPTNB_SITE"):
+            return {"text/html": self._page(encoded), "image/png": encoded}
+        # Jupyter shows whichever of plotly's forms it knows, or else the picture.
+        live = self.figure._repr_mimebundle_() or {}
+        return {**live, "image/png": encoded}
+
+    def _png(self) -> bytes:
+        buffer = io.BytesIO()
+        self.static.savefig(buffer, format="png", bbox_inches="tight")
+        return buffer.getvalue()
+
+    def _page(self, picture: str) -> str:
+        """Return what the site shows: the picture, and the data of the live figure."""
+        # "</" inside a script element would end it.
+        data = str(self.figure.to_json()).replace("</", "<\\/")
+        return (
+            '<div class="interactive-figure">'
+            f'<img alt="{html.escape(self.alt)}" src="data:image/png;base64,{picture}">'
+            f'<script type="application/json">{data}</script></div>'
+        )

@@ -1,0 +1,79 @@
+"""Make the local environment: `python3 tools/setup.py .venv`, standard library only.
+
+Installs what ``requirements.lock`` pins and the package itself, editable. uv, installed
+into the environment first, does it in seconds; where uv cannot be had or fails, pip does
+the same. A stamp in the environment holds the hash of what it was made from, so that the
+next call has nothing to do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LOCK = ROOT / "requirements.lock"
+OLDEST = (3, 11)
+
+
+def main(folder: str) -> int:
+    """Set up `folder` unless its stamp says that nothing has changed."""
+    if sys.version_info < OLDEST:
+        print(
+            f"Python {'.'.join(map(str, OLDEST))} or newer is needed, and this is "
+            f"{sys.version.split()[0]}: try `make PYTHON=python3.12 ...`",
+            file=sys.stderr,
+        )
+        return 1
+    environment = ROOT / folder
+    stamp = environment / "made-from"
+    if stamp.is_file() and stamp.read_text(encoding="utf-8") == _wanted():
+        return 0
+    print(f"Setting up {folder} (once, and again when requirements.lock changes) ...", flush=True)
+    if not _belongs_here(environment):
+        shutil.rmtree(environment, ignore_errors=True)
+        venv.create(environment, with_pip=True, symlinks=True)
+    python = str(environment / "bin" / "python")
+    package = ["--no-deps", "--no-build-isolation", "-e", str(ROOT)]
+    if _run([python, "-m", "pip", "install", "--quiet", "uv"]):
+        uv = [str(environment / "bin" / "uv"), "pip", "install", "--quiet", "--python", python]
+        done = _run([*uv, "-r", str(LOCK)]) and _run([*uv, *package])
+    else:
+        done = False
+    if not done:
+        print("uv is not to be had here: pip does it, which takes a few minutes", flush=True)
+        pip = [python, "-m", "pip", "install", "--quiet"]
+        done = _run([*pip, "-r", str(LOCK)]) and _run([*pip, *package])
+    if not done:
+        print("set-up failed: the message above says at what", file=sys.stderr)
+        return 1
+    stamp.write_text(_wanted(), encoding="utf-8")
+    return 0
+
+
+def _wanted() -> str:
+    """Return the hash of what an environment is made from: the lock, the extras, this file."""
+    total = hashlib.sha256(sys.version.encode())
+    for path in (LOCK, ROOT / "pyproject.toml", Path(__file__)):
+        total.update(path.read_bytes())
+    return total.hexdigest()
+
+
+def _belongs_here(environment: Path) -> bool:
+    """Return whether an environment exists and was made by this Python."""
+    settings = environment / "pyvenv.cfg"
+    return settings.is_file() and f"version = {sys.version.split()[0]}" in settings.read_text(
+        encoding="utf-8"
+    )
+
+
+def _run(command: list[str]) -> bool:
+    return subprocess.run(command, cwd=ROOT, check=False).returncode == 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else ".venv"))
