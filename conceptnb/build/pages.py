@@ -25,7 +25,7 @@ def api_pages(package: Path) -> dict[str, str]:
         in the order of the paper.
     """
     modules = [name for name in _public(package) if name not in _NOT_FOR_READERS]
-    order = {name: place for place, name in enumerate(_order(package))}
+    order = {name: place for place, name in enumerate(_offered(package))}
     modules.sort(key=lambda name: (order.get(name, len(order)), name))
     rows = "\n".join(
         f"* - {{doc}}`{package.name}.{name} <{name}>`\n  - {_summary(package, name)}"
@@ -42,19 +42,23 @@ def api_pages(package: Path) -> dict[str, str]:
 
 
 def _page(package: Path, name: str) -> str:
-    """Return the page of one module; of a folder, with a section for each module in it."""
+    """Return the page of one module.
+
+    A folder whose ``__init__`` offers functions and classes is documented by what it
+    offers; one that only holds modules has a section for each of them.
+    """
     title = f"{package.name}.{name}"
-    parts = [f"# {title}\n", _automodule(title)]
-    if (package / name).is_dir():
-        parts += [
-            f"## {title}.{inner}\n\n{_automodule(f'{title}.{inner}')}"
-            for inner in _public(package / name)
-        ]
-    return "\n".join(parts)
+    page = f"# {title}\n\n"
+    inner = _public(package / name) if (package / name).is_dir() else []
+    if set(_offered(package / name)) - set(inner) or not inner:
+        return page + _automodule(title, members=True)
+    sections = [f"## {title}.{i}\n\n{_automodule(f'{title}.{i}', members=True)}" for i in inner]
+    return "\n".join([page + _automodule(title, members=False), *sections])
 
 
-def _automodule(name: str) -> str:
-    return f"```{{eval-rst}}\n.. automodule:: {name}\n   :members:\n   :show-inheritance:\n```\n"
+def _automodule(name: str, members: bool) -> str:
+    options = "   :members:\n   :show-inheritance:\n" if members else ""
+    return f"```{{eval-rst}}\n.. automodule:: {name}\n{options}```\n"
 
 
 def _public(package: Path) -> list[str]:
@@ -74,9 +78,11 @@ def _summary(package: Path, name: str) -> str:
     return (ast.get_docstring(_tree(package, name)) or "").split("\n", 1)[0]
 
 
-def _order(package: Path) -> list[str]:
-    """Return ``__all__`` of the package: the order of the paper."""
-    for node in ast.parse((package / "__init__.py").read_text(encoding="utf-8")).body:
+def _offered(package: Path) -> list[str]:
+    """Return ``__all__`` of a package's folder, in its order, or nothing."""
+    init = package / "__init__.py"
+    text = init.read_text(encoding="utf-8") if init.is_file() else ""
+    for node in ast.parse(text).body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
             return list(ast.literal_eval(node.value))
     return []
