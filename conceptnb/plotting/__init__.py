@@ -5,7 +5,16 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-__all__ = ["clip", "concepts", "interactive", "steering", "style", "synthetic", "theory"]
+__all__ = [
+    "clip",
+    "concepts",
+    "interactive",
+    "learning",
+    "steering",
+    "style",
+    "synthetic",
+    "theory",
+]
 
 
 def __getattr__(name: str) -> ModuleType:

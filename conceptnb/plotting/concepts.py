@@ -13,6 +13,7 @@ from scipy import stats
 from conceptnb._validation import Array, as_points
 from conceptnb.concepts import Concept
 from conceptnb.mixing import Mixing
+from conceptnb.plotting.interactive import InteractiveFigure
 from conceptnb.plotting.style import (
     CARD,
     INK,
@@ -76,8 +77,10 @@ def parallel_planes(concept: Concept, valuations: Sequence[float], Z: ArrayLike)
     return figure
 
 
-def turnable_planes(concept: Concept, valuations: Sequence[float], Z: ArrayLike) -> go.Figure:
-    """Return what `parallel_planes` draws as a figure that a reader can turn (Figure 1).
+def turnable_planes(
+    concept: Concept, valuations: Sequence[float], Z: ArrayLike, alt: str
+) -> InteractiveFigure:
+    """Draw `parallel_planes` as a figure that a reader can turn (Figure 1).
 
     Parameters
     ----------
@@ -86,7 +89,15 @@ def turnable_planes(concept: Concept, valuations: Sequence[float], Z: ArrayLike)
     valuations : sequence of float
     Z : array-like of shape (samples, 3)
         Points; each is moved to its nearest plane.
+    alt : str
+        What the figure shows, in words.
     """
+    live = _plotly_planes(concept, valuations, Z)
+    return InteractiveFigure(live, parallel_planes(concept, valuations, Z), alt)
+
+
+def _plotly_planes(concept: Concept, valuations: Sequence[float], Z: ArrayLike) -> go.Figure:
+    """Return the planes and points of `parallel_planes` as a plotly figure."""
     import plotly.graph_objects as go  # noqa: PLC0415 - slow to import, for one figure
 
     figure = go.Figure()

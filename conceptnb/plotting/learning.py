@@ -1,0 +1,99 @@
+"""Figures of a learner at work: its data, its loss, its valuations against the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
+
+from conceptnb._validation import Array
+from conceptnb.metrics import match
+from conceptnb.plotting.style import LINES, MARKERS, MUTED, PALETTE, new_figure, styled
+
+
+@styled
+def environments(X: ArrayLike, environment: ArrayLike, shown: int = 400) -> Figure:
+    """Draw the observations of each environment over those of the base distribution.
+
+    Parameters
+    ----------
+    X : array-like of shape (samples, d_x)
+        Drawn in their two leading principal components, those of the base.
+    environment : int array-like of shape (samples,)
+        0 for the base distribution.
+    shown : int
+        Points an environment.
+    """
+    points, labels = np.asarray(X), np.asarray(environment)
+    base = points[labels == 0]
+    leading = np.linalg.svd(base - base.mean(axis=0), full_matrices=False)[2][:2]
+    flat = (points - base.mean(axis=0)) @ leading.T
+    m = labels.max()
+    figure, axes = new_figure(1, m, height=2.7, sharex=True, sharey=True)
+    for e, ax in enumerate(axes[0], start=1):
+        ax.scatter(*flat[labels == 0][:shown].T, s=5, color=MUTED, alpha=0.4, label="base")
+        own = flat[labels == e][:shown]
+        ax.scatter(*own.T, s=7, color=PALETTE[0], marker="^", alpha=0.7, label="environment")
+        ax.set(title=f"Environment {e}", xlabel="component 1")
+    axes[0, 0].set(ylabel="component 2")
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    return figure
+
+
+@styled
+def loss_curves(
+    train: Array, held_out: Array, oracle: ArrayLike, names: Sequence[str] | None = None
+) -> Figure:
+    """Draw training and held-out loss by epoch, above the loss of the true log-odds.
+
+    Parameters
+    ----------
+    train, held_out : ndarray of shape (D, epochs)
+        Contrastive loss of D problems, in nats a row.
+    oracle : array-like of shape (D,)
+        Loss of the true log-odds on the held-out rows.
+    names : sequence of D str, optional
+    """
+    labels = names or [f"problem {k}" for k in range(len(train))]
+    figure, axes = new_figure(1, 2, height=3.0, sharey=True, sharex=True)
+    floor = np.asarray(oracle)[:, None]
+    for ax, curves, title in zip(
+        axes[0], (train, held_out), ("Training rows", "Held-out rows"), strict=True
+    ):
+        for k, curve in enumerate(curves - floor):
+            ax.plot(curve, color=PALETTE[k], linestyle=LINES[k], label=labels[k])
+        ax.axhline(0, color=MUTED, linewidth=1)
+        ax.set(title=title, xlabel="epoch")
+        ax.set_yscale("symlog", linthresh=0.01)
+    axes[0, 0].set(ylabel="loss above the oracle's (nats)")
+    handles = axes[0, 0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside lower center", ncols=len(labels))
+    return figure
+
+
+@styled
+def valuations(true: ArrayLike, learned: ArrayLike, shown: int = 1500) -> Figure:
+    """Draw learned valuations against the true ones that they are matched with.
+
+    Parameters
+    ----------
+    true : array-like of shape (samples, n)
+    learned : array-like of shape (samples, n)
+        Matched to the true ones as MCC does, in any order, unit and zero.
+    shown : int
+        Points a panel.
+    """
+    truth, found = np.asarray(true), np.asarray(learned)
+    rows, columns, correlations = match(truth, found)
+    figure, axes = new_figure(1, len(rows), height=3.0)
+    for k, (ax, i, j, value) in enumerate(zip(axes[0], rows, columns, correlations, strict=True)):
+        ax.scatter(truth[:shown, i], found[:shown, j], s=6, color=PALETTE[k], marker=MARKERS[k],
+                   alpha=0.5)  # fmt: skip
+        ax.set(
+            title=f"Atom {i + 1}: correlation {value:+.3f}",
+            xlabel=f"true $\\langle a_{i + 1}, z\\rangle$",
+            ylabel=f"learned $h_{j + 1}(x)$",
+        )
+    return figure
