@@ -43,33 +43,27 @@ def environments(X: ArrayLike, environment: ArrayLike, shown: int = 400) -> Figu
 
 
 @styled
-def loss_curves(
-    train: Array, held_out: Array, oracle: ArrayLike, names: Sequence[str] | None = None
-) -> Figure:
-    """Draw training and held-out loss by epoch, above the loss of the true log-odds.
+def loss_curves(held_out: Array, oracle: ArrayLike, names: Sequence[str] | None = None) -> Figure:
+    """Draw the held-out loss by epoch, above the loss of the true log-odds.
 
     Parameters
     ----------
-    train, held_out : ndarray of shape (D, epochs)
+    held_out : ndarray of shape (D, epochs)
         Contrastive loss of D problems, in nats a row.
     oracle : array-like of shape (D,)
-        Loss of the true log-odds on the held-out rows.
+        Loss of the true log-odds on the same rows.
     names : sequence of D str, optional
     """
-    labels = names or [f"problem {k}" for k in range(len(train))]
-    figure, axes = new_figure(1, 2, height=3.0, sharey=True, sharex=True)
-    floor = np.asarray(oracle)[:, None]
-    for ax, curves, title in zip(
-        axes[0], (train, held_out), ("Training rows", "Held-out rows"), strict=True
-    ):
-        for k, curve in enumerate(curves - floor):
-            ax.plot(curve, color=PALETTE[k], linestyle=LINES[k], label=labels[k])
-        ax.axhline(0, color=MUTED, linewidth=1)
-        ax.set(title=title, xlabel="epoch")
-        ax.set_yscale("symlog", linthresh=0.01)
-    axes[0, 0].set(ylabel="loss above the oracle's (nats)")
-    handles = axes[0, 0].get_legend_handles_labels()
-    figure.legend(*handles, loc="outside lower center", ncols=len(labels))
+    labels = names or [f"problem {k}" for k in range(len(held_out))]
+    figure, axes = new_figure(height=3.2)
+    ax = axes[0, 0]
+    for k, curve in enumerate(held_out - np.asarray(oracle)[:, None]):
+        ax.plot(curve, color=PALETTE[k], linestyle=LINES[k], label=labels[k])
+    ax.axhline(0, color=MUTED, linewidth=1)
+    ax.set(xlabel="epoch", ylabel="loss above the oracle's (nats)")
+    # Linear around zero, since a finite sample can put a model below the oracle.
+    ax.set_yscale("symlog", linthresh=0.01)
+    ax.legend()
     return figure
 
 
