@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from conceptnb._validation import Array, as_array, as_positive
 from conceptnb.concepts import Concept, check_independent
+from conceptnb.environments.diversity import DiversityReport, check_diversity
 
 # Appendix G says "chosen randomly"; the authors' released script fixes one atom an
 # environment, in this order, at these valuations.
@@ -106,6 +107,16 @@ class EnvironmentDesign:
         for row, subset, values in zip(matrix, self.subsets, entries, strict=True):
             row[list(subset)] = np.asarray(values) / self.variance
         return matrix
+
+    def check(self) -> DiversityReport:
+        """Check Assumptions 4 and 5, Lemma 1's condition and Theorem 2's.
+
+        Returns
+        -------
+        DiversityReport
+            Prints as a table; `plot` draws M and B.
+        """
+        return check_diversity(self.M, self.B, self.variance)
 
     def concepts(self, atoms: ArrayLike) -> list[Concept]:
         """Return the concept of each environment, built from the atoms (Assumption 2).
