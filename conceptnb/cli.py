@@ -27,7 +27,13 @@ class Command:
 
 DESCRIPTION = "Concept-based representation learning: the package under the book."
 
-COMMANDS: tuple[Command, ...] = ()
+COMMANDS: tuple[Command, ...] = (
+    Command(
+        "reproduce theory",
+        "conceptnb.commands.theory",
+        "recompute the tables of the chapters on identifiability",
+    ),
+)
 
 
 def main(arguments: Sequence[str] | None = None, commands: Sequence[Command] = COMMANDS) -> int:

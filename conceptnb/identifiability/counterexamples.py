@@ -143,7 +143,7 @@ def transformed(model: Model, forward: Map, backward: Map, **changes: object) ->
 
 
 def always_together(rng: np.random.Generator) -> ModelPair:
-    """Two atoms that always occur together: any rotation of the pair fits as well.
+    """Rotate two atoms that always occur together: the data do not change.
 
     Breaks Assumption 5, and with it the rank of M in Assumption 4.
     """
@@ -156,7 +156,7 @@ def always_together(rng: np.random.Generator) -> ModelPair:
 
 
 def too_few_environments(rng: np.random.Generator) -> ModelPair:
-    r"""One environment for two atoms: a swirl around the valuation goes unnoticed.
+    r"""Swirl around the valuation of the only environment: that goes unnoticed.
 
     :math:`\Phi` turns the concept plane about b by an angle that grows with the distance
     from b. The one :math:`g_1` depends on that distance only. The concepts of the two
@@ -177,7 +177,7 @@ def too_few_environments(rng: np.random.Generator) -> ModelPair:
 
 
 def constant_valuations(rng: np.random.Generator) -> ModelPair:
-    """An atom whose valuation never varies, and data on two islands: one is mirrored."""
+    """Mirror one of two islands of data about a valuation that never varies."""
     design = EnvironmentDesign([[0], [1], [0, 1]], [[0.0], [-0.5], [0.0, 0.5]], _VARIANCE)
     return _islands(rng, design, offset=0.9, name="valuations that do not vary")
 
@@ -188,7 +188,7 @@ def reflection(rng: np.random.Generator) -> ModelPair:
 
 
 def non_injective(rng: np.random.Generator) -> ModelPair:
-    r"""A mixing that folds :math:`z_0` to its square: valuations b and -b look the same."""
+    r"""Fold :math:`z_0` to its square by f: valuations b and -b then look the same."""
     f = Embedding(3, 4, as_generator(rng))
     base = GaussianMixture(
         [0.5, 0.5], [[0.0, 0.5, 0.0], [0.0, -0.5, 0.3]], np.tile(0.3 * np.eye(3), (2, 1, 1))

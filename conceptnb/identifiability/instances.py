@@ -11,7 +11,8 @@ from conceptnb.concepts import random_atoms
 from conceptnb.environments import EnvironmentDesign, random_design
 from conceptnb.identifiability.embedding import Diffeomorphism, Embedding
 from conceptnb.identifiability.observables import World
-from conceptnb.identifiability.theorem1 import evaluate, recover, standard_form
+from conceptnb.identifiability.standard_form import standard_form
+from conceptnb.identifiability.theorem1 import evaluate, recover
 from conceptnb.sampling import random_mixture
 
 VARIANCE = 0.01
@@ -44,9 +45,7 @@ class Recovery:
     correlation: float
 
 
-def random_world(
-    design: EnvironmentDesign, d_z: int, d_x: int, rng: np.random.Generator
-) -> World:
+def random_world(design: EnvironmentDesign, d_z: int, d_x: int, rng: np.random.Generator) -> World:
     """Draw f, base, atoms and a chart around a given design (Section 5's setting).
 
     Parameters
@@ -72,6 +71,12 @@ def draw_instance(rng: np.random.Generator) -> World:
     d_x = int(rng.integers(d_z, 21))
     design = random_design(n, int(rng.integers(n + 1, n + 3)), rng, VARIANCE)
     return random_world(design, d_z, d_x, rng)
+
+
+def recover_seed(seed: int) -> Recovery:
+    """Draw instance number `seed` and recover it: one row of the book's table."""
+    rng = np.random.default_rng([5, seed])
+    return score(draw_instance(rng), rng)
 
 
 def score(world: World, rng: np.random.Generator, n_new: int = 200) -> Recovery:

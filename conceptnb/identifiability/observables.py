@@ -99,7 +99,7 @@ class World:
         return self.warp(self.mixing.inverse(X))
 
     def valuations(self, X: ArrayLike) -> Array:
-        r"""True valuations :math:`\langle a_i, f^{-1}(x)\rangle`, shape (samples, n)."""
+        r"""Return the true valuations :math:`\langle a_i, f^{-1}(x)\rangle`, shape (samples, n)."""
         return self.mixing.inverse(X) @ self.atoms.T
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:

@@ -1,21 +1,13 @@
 r"""Theorem 1's proof as a program (Appendix A.2), one function a step.
 
 The input is an :class:`~conceptnb.identifiability.observables.Observables`: black boxes
-:math:`G_e(u)` in a chart. The output is the model in the standard form of Step 1, where
-atoms are coordinates and :math:`\sigma = 1`:
-
-.. math:: G_e = \sum_i \tfrac12 M_{ei} z_i^2 - B_{ei} z_i - c'_e,
-
-with M of zeros and ones, and each *column* of B with sum zero and positive first
-non-zero entry. (The paper's Step 1 says that each row of B has mean zero; Step 4 uses
-:math:`\sum_e B_{ei} = 0`, which is what the free shift of :math:`z_i` can achieve.)
+:math:`G_e(u)` in a chart. The output is the model in the standard form of Step 1.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,6 +15,7 @@ from numpy.typing import ArrayLike
 from conceptnb._validation import Array, as_points
 from conceptnb.identifiability.observables import Observables
 from conceptnb.identifiability.optimise import jacobian, minimise
+from conceptnb.identifiability.standard_form import StandardForm, column_order, normalise
 
 Subset = frozenset[int]
 
@@ -30,56 +23,6 @@ RANK_TOLERANCE = 1e-5
 """Curvature, relative to the largest, below which a direction counts as flat."""
 _PENALTIES = 8.0 * 2.0 ** np.arange(7)
 """Weights of the constraint in Step 4, from which the limit is extrapolated."""
-_ZERO_VALUATION = 1e-6
-"""Valuation, in units of σ, that counts as zero when signs are fixed."""
-
-
-@dataclass(frozen=True, eq=False)
-class StandardForm:
-    r"""A model in the standard form of Step 1: all that the data determine of it.
-
-    Attributes
-    ----------
-    M : ndarray of shape (m, n)
-        Zeros and ones; columns in descending order, read as binary numbers.
-    B : ndarray of shape (m, n)
-        Columns have sum zero and a positive first non-zero entry.
-    constants : ndarray of shape (m,)
-        :math:`c'_e` of (46).
-    """
-
-    M: Array
-    B: Array
-    constants: Array
-
-    def ratios(self, valuations: Array) -> Array:
-        """Evaluate g of (46) at standard valuations (samples, n), shape (samples, m)."""
-        return valuations**2 @ self.M.T / 2 - valuations @ self.B.T - self.constants
-
-
-def standard_form(M: ArrayLike, B: ArrayLike, variance: float) -> tuple[Array, Array, np.ndarray]:
-    r"""Bring true matrices to the standard form of Step 1.
-
-    Valuations become :math:`\langle a_i, z\rangle / \sigma - \lambda_i` up to sign, so
-    that M turns into zeros and ones and :math:`B \mapsto B\sigma - M\,\mathrm{diag}(\lambda)`.
-    (Equation (41) prints :math:`\sigma^{-1}`; substituting (36) gives :math:`\sigma`.)
-
-    Parameters
-    ----------
-    M, B : array-like of shape (m, n)
-        As in (7) and (8).
-    variance : float
-
-    Returns
-    -------
-    M, B : ndarray of shape (m, n)
-        In standard form.
-    order : ndarray of int, shape (n,)
-        Atom that each column belongs to.
-    """
-    occurs = np.asarray(M) * variance
-    order = _column_order(occurs)
-    return occurs[:, order], _normalise(occurs, np.asarray(B) * variance**0.5)[:, order], order
 
 
 def subsets(m: int) -> list[Subset]:
@@ -103,11 +46,11 @@ def prepare(seen: Observables) -> Observables:
 def codimensions(
     seen: Observables, rank_tolerance: float = RANK_TOLERANCE
 ) -> tuple[dict[Subset, int], dict[Subset, Array]]:
-    r"""Step 3, first half: read :math:`|S_T|` off the set where :math:`\sum_{e \in T} G_e` is least.
+    r"""Step 3, first half: read :math:`|S_T|` off the set :math:`I_T` of minimisers (50).
 
-    That set is an affine subspace of codimension :math:`|S_T|` in the latents (52), so a
-    submanifold of the same codimension in any chart: the rank of the Hessian at one of
-    its points.
+    The set where :math:`\sum_{e \in T} G_e` is least is an affine subspace of codimension
+    :math:`|S_T|` in the latents (52), so a submanifold of the same codimension in any
+    chart: the rank of the Hessian at one of its points.
 
     Parameters
     ----------
@@ -177,7 +120,7 @@ def environment_matrix(counts: Mapping[Subset, int], m: int) -> Array:
     """Write signatures as the columns of M, in descending binary order, shape (m, n)."""
     columns = [[float(e in P) for e in range(m)] for P, k in counts.items() for _ in range(k)]
     M = np.array(columns).T
-    return M[:, _column_order(M)]
+    return M[:, column_order(M)]
 
 
 def valuation_matrix(seen: Observables, M: Array) -> Array:
@@ -223,7 +166,7 @@ def valuation_matrix(seen: Observables, M: Array) -> Array:
             )
         gaps = _squared_gaps(seen, users, others)
         B[users, i] = _positions(np.sqrt(np.maximum(gaps, 0.0)))
-    return _normalise(M, B)
+    return normalise(M, B)
 
 
 def valuation_matrix_by_residues(
@@ -274,7 +217,7 @@ def valuation_matrix_by_residues(
             if column == i:
                 distances[e, d] = distances[d, e] = np.sqrt(max(value, 0.0))
         B[users[i], i] = _positions(distances[np.ix_(users[i], users[i])])
-    return _normalise(M, B)
+    return normalise(M, B)
 
 
 def constants(seen: Observables, M: Array, B: Array) -> Array:
@@ -374,19 +317,6 @@ def _extrapolate(values: Array) -> Array:
             for k in range(len(table) - 1)
         ]
     return table[0]
-
-
-def _normalise(M: Array, B: Array) -> Array:
-    """Shift and flip the columns of B as Step 1 fixes them, shape (m, n)."""
-    centred = B - M * (B.sum(axis=0) / M.sum(axis=0))
-    large = np.abs(centred) > _ZERO_VALUATION
-    first = centred[large.argmax(axis=0), np.arange(M.shape[1])]
-    return centred * np.where(large.any(axis=0) & (first < 0), -1.0, 1.0)
-
-
-def _column_order(M: Array) -> np.ndarray:
-    """Order of the columns of a 0-1 matrix as descending binary numbers."""
-    return np.lexsort(-np.round(M[::-1]))
 
 
 def _refine(model: StandardForm, z: Array, G: Array, steps: int = 8) -> Array:

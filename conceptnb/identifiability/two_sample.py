@@ -37,7 +37,7 @@ def projection_test(
     d = first.shape[1]
     directions = np.hstack([np.eye(d), rng.standard_normal((d, n_projections))])
     # The points are taken from both samples alike, so they favour neither.
-    centres = np.vstack([first[:n_projections], second[:n_projections]])[:: 2]
+    centres = np.vstack([first[:n_projections], second[:n_projections]])[::2]
     rest_first, rest_second = first[n_projections:], second[n_projections:]
     p_values = [
         ks_2samp(rest_first @ a, rest_second @ a, method="asymp").pvalue for a in directions.T
@@ -49,7 +49,7 @@ def projection_test(
 
 
 def classifier_test(X: ArrayLike, Y: ArrayLike, rng: np.random.Generator) -> float:
-    """Can boosted trees tell the two samples apart on data that they were not fitted to?
+    """Let boosted trees try to tell the two samples apart, on data held out from them.
 
     Trees are fitted to one half of the pooled data; on the other half, their scores for
     the two samples are compared by the Mann-Whitney rank test. Any dependence that the
