@@ -34,6 +34,8 @@ class Recovery:
     correlation : float
         Smallest absolute correlation, over atoms, of recovered with true valuations on
         new base samples.
+    failure : str
+        What stopped the recovery, if something did.
     """
 
     n: int
@@ -43,6 +45,7 @@ class Recovery:
     M_right: bool
     B_error: float
     correlation: float
+    failure: str = ""
 
 
 def random_world(design: EnvironmentDesign, d_z: int, d_x: int, rng: np.random.Generator) -> World:
@@ -76,7 +79,13 @@ def draw_instance(rng: np.random.Generator) -> World:
 def recover_seed(seed: int) -> Recovery:
     """Draw instance number `seed` and recover it: one row of the book's table."""
     rng = np.random.default_rng([5, seed])
-    return score(draw_instance(rng), rng)
+    world = draw_instance(rng)
+    try:
+        return score(world, rng)
+    except (RuntimeError, ValueError) as error:  # kept as a row: a failure is a result
+        m, n = world.design.M.shape
+        d_z, d_x = world.mixing.d_z, world.mixing.d_x
+        return Recovery(n, m, d_z, d_x, False, np.inf, 0.0, str(error))
 
 
 def score(world: World, rng: np.random.Generator, n_new: int = 200) -> Recovery:
