@@ -29,6 +29,14 @@ _PROOF = [
 ]
 
 
+_TRIALS = [
+    *_PROOF,
+    "conceptnb.identifiability.counterexamples",
+    "conceptnb.identifiability.two_sample",
+    "conceptnb.identifiability.trials",
+]
+
+
 @dataclass(frozen=True)
 class Part:
     """One table: its rows from one seed, its seeds, and the modules behind it."""
@@ -51,6 +59,41 @@ PARTS: dict[str, Part] = {
         range(500),
         _PROOF,
         "Theorem 1's proof on random instances with exact log ratios",
+    ),
+    "estimated": Part(
+        "conceptnb.identifiability.estimated",
+        "error_curve",
+        range(5),
+        [*_PROOF[:-1], "conceptnb.mixing", "conceptnb.identifiability.estimated"],
+        "the same with log ratios estimated from samples, linear mixing",
+    ),
+    "pairs": Part(
+        "conceptnb.identifiability.trials",
+        "trial_pairs",
+        range(1),
+        _TRIALS,
+        "two-sample tests of models with equal data and different concepts",
+    ),
+    "violations": Part(
+        "conceptnb.identifiability.trials",
+        "check_violations",
+        range(500),
+        _TRIALS,
+        "does the checker name the fault of designs broken on purpose, and only that",
+    ),
+    "nested": Part(
+        "conceptnb.identifiability.trials",
+        "recover_nested",
+        range(100),
+        _TRIALS,
+        "recovery of designs that violate Assumption 5 only",
+    ),
+    "lemma1": Part(
+        "conceptnb.identifiability.trials",
+        "lemma1_trials",
+        range(5),
+        _TRIALS,
+        "random designs under Lemma 1's condition",
     ),
 }
 
