@@ -87,7 +87,7 @@ def _shadow_maps() -> NDArray[np.float32]:
         direction = _unit(to_light + r * (np.cos(phi) * across + np.sin(phi) * along))
         for shape, hit in enumerate(SHAPE_HITS):
             hidden[shape] += np.isfinite(hit(points, direction[None])[0])
-    return (hidden / _LIGHT_SAMPLES).reshape(len(SHAPE_HITS), *x.shape)
+    return (hidden / np.float32(_LIGHT_SAMPLES)).reshape(len(SHAPE_HITS), *x.shape)
 
 
 def _shadow(shape: int, scale: float, xy: Array) -> Array:
