@@ -83,8 +83,8 @@ def frame(name: str) -> pd.DataFrame:
 
     content = table(name)
     if "rows" in content:
-        rows = [[show(value) for value in row] for row in content["rows"]]
-        return pd.DataFrame(rows, columns=content["columns"])
+        cells = [[show(value) for value in row] for row in content["rows"]]
+        return pd.DataFrame(cells, columns=content["columns"])
     if all(isinstance(value, float) for value in content.values()):
         return pd.DataFrame({"factor": list(content), "correlation": list(content.values())})
     rows = [

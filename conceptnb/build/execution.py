@@ -13,6 +13,7 @@ import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,7 +46,7 @@ def stale(project: Project) -> list[Job]:
         fingerprint = fingerprints.of_chapter(project, chapter, shared)
         stamp = _read_stamp(project, chapter)
         if stamp.get("fingerprint") != fingerprint or not executed(project, chapter).is_file():
-            jobs.append(Job(chapter, fingerprint, float(stamp.get("seconds", 0))))
+            jobs.append(Job(chapter, fingerprint, stamp.get("seconds", 0.0)))
     return sorted(jobs, key=lambda job: -job.seconds)
 
 
@@ -134,7 +135,7 @@ def _stamp(project: Project, chapter: Path) -> Path:
     return project.executed / "stamps" / f"{chapter.stem}.json"
 
 
-def _read_stamp(project: Project, chapter: Path) -> dict[str, object]:
+def _read_stamp(project: Project, chapter: Path) -> dict[str, Any]:
     try:
         return json.loads(_stamp(project, chapter).read_text(encoding="utf-8"))
     except (FileNotFoundError, json.JSONDecodeError):
