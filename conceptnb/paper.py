@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["CITATION", "frame", "names", "table"]
+__all__ = ["CITATION", "frame", "names", "show", "table"]
 
 CITATION = (
     "G. Rajendran, S. Buchholz, B. Aragam, B. Schölkopf, P. Ravikumar: From Causal to "
@@ -95,11 +95,20 @@ def frame(name: str) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def show(value: Any) -> Any:
-    """Return a cell as people read it: ``[mean, std]`` becomes ``"mean ± std"``."""
+def show(value: Any, digits: str = "g") -> Any:
+    """Return a cell as people read it: ``[mean, std]`` becomes ``"mean ± std"``.
+
+    Parameters
+    ----------
+    value : Any
+        A pair of numbers, a number, text, or None for what was not measured.
+    digits : str
+        Format of a number; as printed by default.
+    """
     if isinstance(value, list | tuple):
-        mean, std = value
-        return f"{mean:g}" if std is None else f"{mean:g} ± {std:g}"
+        return " ± ".join(format(part, digits) for part in value if part is not None)
+    if isinstance(value, float):
+        return format(value, digits)
     return "" if value is None else value
 
 

@@ -7,6 +7,7 @@ its provenance: the command, a hash of the modules it used, versions, seeds and 
 
 from __future__ import annotations
 
+import html
 import json
 import platform
 from collections.abc import Mapping, Sequence
@@ -15,10 +16,21 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from conceptnb import __version__
+from conceptnb import __version__, paper
 from conceptnb._files import digest, tracked_files, write_text
 
-__all__ = ["Result", "folder", "is_stale", "load", "names", "save", "source_hash"]
+__all__ = [
+    "Result",
+    "Shown",
+    "beside",
+    "folder",
+    "is_stale",
+    "load",
+    "names",
+    "save",
+    "shown",
+    "source_hash",
+]
 
 _PACKAGE = Path(__file__).resolve().parent
 _VERSIONS = ("numpy", "scipy", "scikit-learn", "torch", "open_clip_torch", "transformers")
@@ -47,7 +59,8 @@ class Result:
     versions : dict of str to str
         Versions of Python, the package and the libraries under it.
     notes : dict
-        Anything else that belongs to the table: sizes, settings, what is synthetic.
+        Anything else that belongs to the table: sizes, settings, what is synthetic. A
+        note ``paper_table`` names the table of `conceptnb.paper` that it stands beside.
     """
 
     name: str
@@ -93,13 +106,16 @@ def save(
     Raises
     ------
     ValueError
-        If `name` is no plain file name, `rows` is empty, a module does not exist, or a
-        value is not JSON (NaN included: write None for what was not computed).
+        If `name` is no plain file name, `rows` is empty, a module does not exist, the note
+        ``paper_table`` names no table of the paper, or a value is not JSON (NaN included:
+        write None for what was not computed).
     TypeError
         If a value in `rows` or `notes` is not a plain JSON value.
     """
     if not name or not all(letter.isalnum() or letter in "-_" for letter in name):
         raise ValueError(f"name={name!r} has to be letters, digits, '-' and '_': it names a file")
+    if "paper_table" in (notes or {}):
+        paper.table(dict(notes or {})["paper_table"])  # refuses a table that is not there
     if not rows:
         raise ValueError("rows is empty: there is nothing to keep")
     result = Result(
@@ -148,6 +164,68 @@ def is_stale(result: Result) -> bool:
         return source_hash(result.modules) != result.source_hash
     except ValueError:
         return True
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Computed tables as a page shows them: each with its provenance, or a note that says none.
+
+    Parameters
+    ----------
+    results : tuple of Result
+    """
+
+    results: tuple[Result, ...]
+
+    def _repr_html_(self) -> str:
+        if not self.results:
+            return "<p><em>Not yet computed in this repository.</em></p>"
+        return "\n".join(_html(result) for result in self.results)
+
+    def __repr__(self) -> str:
+        return f"Shown({', '.join(result.name for result in self.results) or 'not yet computed'})"
+
+
+def shown(name: str) -> Shown:
+    """Return one computed table for display, or a note that it is not yet computed."""
+    return Shown((load(name),) if name in names() else ())
+
+
+def beside(paper_table: str | None) -> Shown:
+    """Return the computed tables that stand beside one of the paper's.
+
+    Parameters
+    ----------
+    paper_table : str or None
+        A name that `conceptnb.paper.table` knows; None for the tables that the paper has
+        no counterpart of.
+
+    Raises
+    ------
+    ValueError
+        If the paper has no such table.
+    """
+    if paper_table is not None:
+        paper.table(paper_table)
+    every = [load(name) for name in names()]
+    return Shown(tuple(r for r in every if r.notes.get("paper_table") == paper_table))
+
+
+def _html(result: Result) -> str:
+    """Return a computed table as HTML: the rows, and below them where they come from."""
+    import pandas as pd  # noqa: PLC0415 - needed for display alone
+
+    rows = [{key: paper.show(value, ".3g") for key, value in row.items()} for row in result.rows]
+    table = pd.DataFrame(rows).to_html(index=False, border=0, classes="dataframe", na_rep="")
+    facts = [
+        f"<code>{html.escape(result.command)}</code>",
+        f"{len(result.seeds)} seeds" if len(result.seeds) != 1 else "1 seed",
+        f"{result.cpu_seconds:,.0f} CPU seconds",
+        ", ".join(f"{library} {number}" for library, number in result.versions.items()),
+    ]
+    if is_stale(result):
+        facts.append("<strong>computed by an earlier version of the code</strong>")
+    return f'<div class="computed">{table}<p class="provenance">{" · ".join(facts)}</p></div>'
 
 
 def source_hash(modules: Sequence[str]) -> str:

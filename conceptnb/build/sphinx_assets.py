@@ -1,4 +1,4 @@
-"""Sphinx extension: what pages load comes from the site itself, and links lead home.
+"""Sphinx extension: pages load from the site alone, links lead home, proofs unfold.
 
 MathJax and plotly.js are taken from installed Python packages and copied into the site;
 nothing is fetched from another host, so the book reads offline. Links that propose an edit
@@ -14,7 +14,9 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx_proof.nodes import proof_node
 
 _MATHJAX = ("tex-chtml-full.js", "output/chtml/fonts/woff-v2")
 
@@ -25,7 +27,22 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("html-page-context", _edit_the_source, priority=900)
     app.connect("build-finished", _copy_assets)
     app.connect("autodoc-process-docstring", _escape_bars, priority=900)
+    app.connect("doctree-read", _give_proofs_a_title)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def _give_proofs_a_title(app: Sphinx, doctree: nodes.document) -> None:
+    """Turn the words "Proof. " that open a proof into its title, on which a reader unfolds it.
+
+    sphinx_proof writes them into the first paragraph and gives every proof one and the same
+    id; without a title the script that folds dropdowns stops at the first proof.
+    """
+    for number, proof in enumerate(doctree.findall(proof_node), start=1):
+        box = proof.next_node(nodes.admonition)
+        text = box.next_node(nodes.Text)
+        text.parent.replace(text, nodes.Text(text.removeprefix("Proof. ")))
+        box["ids"] = [f"proof-{number}"]
+        box.insert(0, nodes.title("", "Proof"))
 
 
 def _escape_bars(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: Any) -> None:

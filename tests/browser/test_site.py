@@ -1,0 +1,186 @@
+"""Every page of the built site, as a reader meets it."""
+
+from __future__ import annotations
+
+from urllib.parse import unquote, urldefrag, urljoin, urlsplit
+
+import pytest
+from bs4 import BeautifulSoup
+
+pytestmark = pytest.mark.site
+
+WIDTHS = {"phone": (390, 844), "desktop": (1440, 1000)}
+GENERATED = ("genindex.html", "py-modindex.html", "index.html")
+
+# Waits until MathJax is done, then says what a reader would see go wrong.
+READ = """async () => {
+  if (window.MathJax?.startup) await MathJax.startup.promise;
+  await Promise.all([...document.images].map(image => image.complete || new Promise(done => {
+    image.onload = image.onerror = done;
+    image.loading = "eager";
+  })));
+  const inArticle = [...document.querySelectorAll("article img, .interactive-figure img")];
+  return {
+    formulas: document.querySelectorAll("span.math, div.math").length,
+    typeset: document.querySelectorAll("article mjx-container").length,
+    broken: [...document.querySelectorAll("mjx-merror, [data-mjx-error]")].map(e => e.innerText),
+    wide: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+    missing: inArticle.filter(i => i.naturalWidth === 0).map(i => i.src.slice(0, 120)),
+    silent: inArticle.filter(i => !i.alt.trim()).map(i => i.src.slice(0, 120)),
+    theme: document.documentElement.dataset.theme,
+    background: getComputedStyle(document.body).backgroundColor,
+  };
+}"""
+
+
+@pytest.fixture(scope="module")
+def documents(site):
+    return {
+        page: BeautifulSoup((site.folder / page).read_text(encoding="utf-8"), "html.parser")
+        for page in site.pages
+    }
+
+
+@pytest.fixture(scope="module", params=["light", "dark"])
+def scheme(request):
+    return request.param
+
+
+@pytest.fixture(scope="module", params=WIDTHS)
+def window(request, browser, scheme):
+    width, height = WIDTHS[request.param]
+    context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+    yield context.new_page()
+    context.close()
+
+
+def test_every_page_reads_well(site, window, scheme):
+    """Mathematics is typeset, nothing fails, nothing leaves the machine, nothing sticks out."""
+    problems: list[str] = []
+    current = ""
+    window.on("pageerror", lambda error: problems.append(f"{current}: {error}"))
+    window.on(
+        "console",
+        lambda message: message.type == "error" and problems.append(f"{current}: {message.text}"),
+    )
+    window.on(
+        "request",
+        lambda request: (
+            request.url.startswith((site.address, "data:", "blob:"))
+            or problems.append(f"{current}: asks for {request.url}")
+        ),
+    )
+    window.on(
+        "response",
+        lambda response: (
+            response.status < 400
+            or problems.append(f"{current}: {response.status} for {response.url}")
+        ),
+    )
+    for current in site.pages:
+        if current.startswith("_modules/") or current in GENERATED:
+            continue
+        window.goto(site.address + current, wait_until="load")
+        seen = window.evaluate(READ)
+        if seen["typeset"] < seen["formulas"]:
+            problems.append(
+                f"{current}: {seen['formulas']} formulas, {seen['typeset']} of them typeset"
+            )
+        problems += [f"{current}: MathJax refuses {formula!r}" for formula in seen["broken"]]
+        problems += [f"{current}: no picture at {image}" for image in seen["missing"]]
+        problems += [f"{current}: no alt text on {image}" for image in seen["silent"]]
+        if seen["wide"] > 0:
+            problems.append(f"{current}: {seen['wide']} px wider than the window")
+        if seen["theme"] != scheme:
+            problems.append(f"{current}: shown {seen['theme']} to a reader who prefers {scheme}")
+    assert not problems, "\n".join(problems)
+
+
+def test_links_and_anchors_lead_somewhere(site, project, documents):
+    anchors = {
+        page: {tag["id"] for tag in soup.find_all(id=True)} for page, soup in documents.items()
+    }
+    problems = []
+    for page, soup in documents.items():
+        for link in soup.find_all("a", href=True):
+            target, anchor = urldefrag(urljoin(page, unquote(link["href"])))
+            if urlsplit(target).scheme or target.startswith(f"/{project.name}/"):
+                continue
+            if not (site.folder / target).exists():
+                problems.append(f"{page} links to {link['href']}, which is not there")
+            elif anchor and target in anchors and anchor not in anchors[target]:
+                problems.append(f"{page} links to {link['href']}, which has no such anchor")
+    assert not problems, "\n".join(sorted(set(problems)))
+
+
+def test_nothing_on_a_page_names_another_host_as_its_source(documents):
+    loaded = [
+        f"{page}: {tag.get('src') or tag.get('href')}"
+        for page, soup in documents.items()
+        for tag in soup.select("script[src], img[src], iframe[src], link[rel=stylesheet][href]")
+        if urlsplit(tag.get("src") or tag.get("href")).scheme not in ("", "data")
+    ]
+    assert not loaded, "\n".join(loaded)
+
+
+def test_buttons_open_the_right_file(project, documents):
+    repository = project.address.removeprefix("https://github.com/")
+    for chapter in project.chapters:
+        name = f"notebooks/{chapter.stem}"
+        links = {a["href"] for a in documents[f"{name}.html"].find_all("a", href=True)}
+        colab = "https://colab.research.google.com/github"
+        assert f"{colab}/{repository}/blob/main/{name}.ipynb" in links
+        binder = "https://mybinder.org/v2/gh"
+        assert f"{binder}/{repository}/main?urlpath=lab/tree/{name}.ipynb" in links
+        assert f"{project.address}/edit/main/{name}.md" in links
+        assert any(link.endswith(f"_sources/{name}.ipynb") for link in links), "no download"
+        assert (project.root / f"{name}.ipynb").is_file()
+    index = {a["href"] for a in documents["book/index.html"].find_all("a", href=True)}
+    assert f"{project.address}/edit/main/book/index.md" in index
+
+
+def test_an_address_that_does_not_exist_answers_with_the_404_page(site, browser):
+    page = browser.new_page()
+    failed: list[str] = []
+    page.on("requestfailed", lambda request: failed.append(request.url))
+    bad: list[str] = []
+    page.on("response", lambda response: response.status >= 400 and bad.append(response.url))
+    address = site.address + "no/such/page/at/any/depth.html"
+    page.goto(address)
+    assert "This page is not here" in page.inner_text("article")
+    assert page.locator("article a, nav a").count() > 3
+    assert bad == [address], "the 404 page itself asks for something that is not there"
+    assert not failed
+    page.close()
+
+
+def test_search_finds_a_word(site, browser):
+    page = browser.new_page()
+    page.goto(site.address + "search.html?q=valuation")
+    page.wait_for_selector("#search-results li a", timeout=10_000)
+    page.close()
+
+
+def test_a_link_shows_a_preview_of_what_it_points_to(site, browser):
+    page = browser.new_page()
+    page.goto(site.address + "notebooks/01_concepts.html")
+    page.evaluate(READ)
+    link = page.locator("article a.reference.internal[href^='#']").first
+    link.scroll_into_view_if_needed()
+    link.hover()
+    preview = page.wait_for_selector(".link-preview", timeout=5_000)
+    assert preview.inner_text().strip()
+    page.keyboard.press("Escape")
+    page.wait_for_selector(".link-preview", state="detached")
+    page.close()
+
+
+def test_interactive_figures_come_alive_and_have_a_picture_without_scripts(site, browser):
+    page = browser.new_page()
+    page.goto(site.address + "notebooks/01_concepts.html")
+    page.wait_for_selector(".interactive-figure .js-plotly-plot", timeout=20_000)
+    page.close()
+    still = browser.new_context(java_script_enabled=False).new_page()
+    still.goto(site.address + "notebooks/01_concepts.html")
+    assert still.locator(".interactive-figure img").first.bounding_box()["height"] > 100
+    still.context.close()
