@@ -8,7 +8,7 @@ export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book test quick lint pair serve lock clean
+.PHONY: help setup book test unit quick lint pair serve links lock clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ test: lint  ## everything that CI runs: lint, types, tests, the book, and the si
 	@$(RUN) -m conceptnb.build book
 	@$(RUN) -m pytest -m site
 
+unit: setup  ## the tests that need neither the book nor a browser
+	@$(RUN) -m pytest -n 2 --dist worksteal -m "not site"
+
 quick: setup  ## the unit tests that take seconds
 	@$(RUN) -m pytest -n 2 --dist worksteal -m "not site and not slow"
 
@@ -39,9 +42,12 @@ pair: setup  ## generate notebooks/*.ipynb from the .md that people edit
 serve: book  ## show the book at http://localhost:8000
 	@$(RUN) -m http.server 8000 --bind 127.0.0.1 --directory _build/html
 
+links: book  ## ask every address that the book links to whether it still answers
+	@$(RUN) -m conceptnb.build links
+
 lock: setup  ## pin the newest versions that requirements.txt allows
 	@$(VENV)/bin/uv pip compile requirements.txt --universal --upgrade --python-version 3.11 \
 	    --no-header --no-annotate --no-emit-index-url --quiet --output-file requirements.lock
 
 clean:  ## remove everything generated, the environment included
-	rm -rf _build .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf _build .executing .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info

@@ -56,8 +56,10 @@ def main(arguments: Sequence[str] | None = None, commands: Sequence[Command] = C
     chosen, rest = _parser_of_words(commands).parse_known_args(arguments)
     command: Command | None = chosen.command
     if command is None:
-        chosen.parser.parse_args([*rest, "--help"])
-        raise AssertionError("argparse leaves on --help")
+        if rest:
+            chosen.parser.error(f"unrecognized arguments: {' '.join(rest)}")
+        chosen.parser.print_help()
+        return 0
     module = importlib.import_module(command.module)
     parser = argparse.ArgumentParser(prog=f"conceptnb {command.words}", description=command.help)
     module.add_arguments(parser)

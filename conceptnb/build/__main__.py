@@ -1,4 +1,4 @@
-"""``python -m conceptnb.build``: pair, check, execute, book."""
+"""``python -m conceptnb.build``: pair, check, execute, book, links."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m conceptnb.build", description=__doc__)
     parser.add_argument("--root", type=Path, default=Path(), help="checkout of the book")
     parser.add_argument("--workers", type=int, default=2, help="notebooks run at a time")
-    steps = {"pair": _pair, "check": _check, "execute": _execute, "book": _book}
+    steps = {"pair": _pair, "check": _check, "execute": _execute, "book": _book, "links": _links}
     parser.add_argument("step", choices=steps)
     options = parser.parse_args(arguments)
     try:
@@ -69,6 +69,14 @@ def _book(project: Project, workers: int) -> int:
     built = build(project)
     state = f"built in {time.monotonic() - start:.0f} s" if built else "up to date"
     print(f"The book is {state}. Open {project.html / 'index.html'}, or run `make serve`.")
+    return 0
+
+
+def _links(project: Project, _: int) -> int:
+    """Check the addresses that the pages of the built book link to."""
+    from conceptnb.build.site import check_links  # noqa: PLC0415 - brings Sphinx
+
+    check_links(project)
     return 0
 
 

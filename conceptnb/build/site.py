@@ -85,13 +85,25 @@ def _list_reference(toc: dict[str, Any], names: list[str]) -> None:
                 entry["sections"] = [{"file": f"book/api/{Path(name).stem}"} for name in names]
 
 
-def _run_sphinx(source: Path, html: Path) -> None:
-    """Build the staged book with Jupyter Book, warnings as errors."""
+def check_links(project: Project) -> None:
+    """Ask every address that the staged pages link to whether it still answers.
+
+    Raises
+    ------
+    SiteError
+        If one does not.
+    """
+    _run_sphinx(project.built / "source", project.built / "links", builder="linkcheck")
+
+
+def _run_sphinx(source: Path, output: Path, builder: str = "html") -> None:
+    """Run Sphinx on the staged book as Jupyter Book does, warnings as errors."""
     from jupyter_book.sphinx import build_sphinx  # noqa: PLC0415 - slow to import
 
     status = build_sphinx(
         source,
-        html,
+        output,
+        builder=builder,
         noconfig=True,
         path_config=source / "_config.yml",
         confoverrides={
