@@ -45,7 +45,7 @@ def main(folder: str) -> int:
     else:
         done = False
     if not done:
-        print("uv is not to be had here: pip does it, which takes a few minutes", flush=True)
+        print("uv did not do it: pip does, which takes a few minutes", flush=True)
         pip = [python, "-m", "pip", "install", "--quiet"]
         done = _run([*pip, "-r", str(LOCK)]) and _run([*pip, *package])
     if not done:
