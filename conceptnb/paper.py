@@ -13,10 +13,12 @@ import json
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from conceptnb._tables import Table
+
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["CITATION", "frame", "names", "show", "table"]
+__all__ = ["CITATION", "frame", "names", "shown", "table"]
 
 CITATION = (
     "G. Rajendran, S. Buchholz, B. Aragam, B. Schölkopf, P. Ravikumar: From Causal to "
@@ -61,55 +63,43 @@ def table(name: str) -> dict[str, Any]:
     return copy.deepcopy(_all()[name])
 
 
-def frame(name: str) -> pd.DataFrame:
-    """Return one of the paper's tables as a data frame for display.
+def shown(name: str) -> Table:
+    """Return one of the paper's tables for display, ``"mean ± std"`` where it prints both.
 
     Parameters
     ----------
     name : str
         As for `table`.
 
-    Returns
-    -------
-    frame : pandas.DataFrame
-        One row a printed row, ``"mean ± std"`` where the paper prints both.
+    Raises
+    ------
+    ValueError
+        If the paper has no table of that name here.
+    """
+    content = table(name)
+    if "rows" in content:
+        return Table([dict(zip(content["columns"], row, strict=True)) for row in content["rows"]])
+    if all(isinstance(value, float) for value in content.values()):
+        return Table([{"factor": key, "correlation": value} for key, value in content.items()])
+    models = ("ViT-B/32", "RN101")
+    return Table(
+        [
+            {"factor": factor, "value": value, **{model: part[model][i] for model in models}}
+            for factor, part in content.items()
+            for i, value in enumerate(part["values"])
+        ]
+    )
+
+
+def frame(name: str) -> pd.DataFrame:
+    """Return what `shown` shows as a data frame.
 
     Raises
     ------
     ValueError
         If the paper has no table of that name here.
     """
-    import pandas as pd  # noqa: PLC0415 - needed for display alone
-
-    content = table(name)
-    if "rows" in content:
-        cells = [[show(value) for value in row] for row in content["rows"]]
-        return pd.DataFrame(cells, columns=content["columns"])
-    if all(isinstance(value, float) for value in content.values()):
-        return pd.DataFrame({"factor": list(content), "correlation": list(content.values())})
-    rows = [
-        {"factor": factor, "value": value, **{m: show(part[m][i]) for m in ("ViT-B/32", "RN101")}}
-        for factor, part in content.items()
-        for i, value in enumerate(part["values"])
-    ]
-    return pd.DataFrame(rows)
-
-
-def show(value: Any, digits: str = "g") -> Any:
-    """Return a cell as people read it: ``[mean, std]`` becomes ``"mean ± std"``.
-
-    Parameters
-    ----------
-    value : Any
-        A pair of numbers, a number, text, or None for what was not measured.
-    digits : str
-        Format of a number; as printed by default.
-    """
-    if isinstance(value, list | tuple):
-        return " ± ".join(format(part, digits) for part in value if part is not None)
-    if isinstance(value, float):
-        return format(value, digits)
-    return "" if value is None else value
+    return shown(name).frame()
 
 
 @functools.cache

@@ -18,6 +18,7 @@ from typing import Any
 
 from conceptnb import __version__, paper
 from conceptnb._files import digest, tracked_files, write_text
+from conceptnb._tables import Table
 
 __all__ = [
     "Result",
@@ -213,10 +214,7 @@ def beside(paper_table: str | None) -> Shown:
 
 def _html(result: Result) -> str:
     """Return a computed table as HTML: the rows, and below them where they come from."""
-    import pandas as pd  # noqa: PLC0415 - needed for display alone
-
-    rows = [{key: paper.show(value, ".3g") for key, value in row.items()} for row in result.rows]
-    table = pd.DataFrame(rows).to_html(index=False, border=0, classes="dataframe", na_rep="")
+    table = Table(result.rows, ".3g")._repr_html_()
     facts = [
         f"<code>{html.escape(result.command)}</code>",
         f"{len(result.seeds)} seeds" if len(result.seeds) != 1 else "1 seed",

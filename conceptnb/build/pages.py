@@ -57,7 +57,7 @@ def _page(package: Path, name: str) -> str:
 
 
 def _automodule(name: str, members: bool) -> str:
-    options = "   :members:\n   :show-inheritance:\n" if members else ""
+    options = "   :members:\n" if members else ""
     return f"```{{eval-rst}}\n.. automodule:: {name}\n{options}```\n"
 
 

@@ -1,0 +1,54 @@
+"""How a page shows a table: without row numbers, ``mean ± std`` in one cell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows as the value of a notebook's cell.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        One mapping a row, the same keys in each.
+    digits : str
+        Format of numbers.
+    """
+
+    rows: Sequence[Mapping[str, Any]]
+    digits: str = "g"
+
+    def frame(self) -> pd.DataFrame:
+        """Return the table as a data frame of what its cells read."""
+        import pandas as pd  # noqa: PLC0415 - needed for display alone
+
+        return pd.DataFrame(
+            [{k: show(value, self.digits) for k, value in row.items()} for row in self.rows]
+        )
+
+    def _repr_html_(self) -> str:
+        return self.frame().to_html(index=False, border=0, na_rep="")
+
+
+def show(value: Any, digits: str = "g") -> Any:
+    """Return a cell as people read it: ``[mean, std]`` becomes ``"mean ± std"``.
+
+    Parameters
+    ----------
+    value : Any
+        A pair of numbers, a number, text, or None for what was not measured.
+    digits : str
+        Format of a number; as printed by default.
+    """
+    if isinstance(value, list | tuple):
+        return " ± ".join(format(part, digits) for part in value if part is not None)
+    if isinstance(value, float):
+        return format(value, digits)
+    return "" if value is None else value
