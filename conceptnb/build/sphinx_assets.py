@@ -27,6 +27,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("html-page-context", _edit_the_source, priority=900)
     app.connect("build-finished", _copy_assets)
     app.connect("autodoc-process-docstring", _escape_bars, priority=900)
+    app.connect("autodoc-skip-member", _skip_what_others_wrote)
     app.connect("doctree-read", _give_proofs_a_title)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -43,6 +44,14 @@ def _give_proofs_a_title(app: Sphinx, doctree: nodes.document) -> None:
         text.parent.replace(text, nodes.Text(text.removeprefix("Proof. ")))
         box["ids"] = [f"proof-{number}"]
         box.insert(0, nodes.title("", "Proof"))
+
+
+def _skip_what_others_wrote(
+    app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any
+) -> bool | None:
+    """Leave out members that a library adds to our classes: their docstrings are not ours."""
+    module = getattr(obj, "__module__", None)
+    return True if callable(obj) and module and not module.startswith("conceptnb") else None
 
 
 def _escape_bars(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: Any) -> None:
