@@ -33,6 +33,11 @@ COMMANDS: tuple[Command, ...] = (
         "conceptnb.commands.theory",
         "recompute the tables of the chapters on identifiability",
     ),
+    Command(
+        "reproduce synthetic",
+        "conceptnb.commands.reproduce_synthetic",
+        "Tables 1 and 7: synthetic identifiability, ours beside the paper's",
+    ),
 )
 
 

@@ -1,5 +1,6 @@
 """Contrastive concept learning: encoder, log-odds head and loss of Appendix F, stacked."""
 
+from conceptnb.contrastive.best import fit_best
 from conceptnb.contrastive.data import Stack, stack
 from conceptnb.contrastive.encoders import Encoder, LinearEncoder, MLPEncoder
 from conceptnb.contrastive.fitting import ConceptFit, fit_concepts, oracle_loss
@@ -23,6 +24,7 @@ __all__ = [
     "Whitening",
     "contrastive_loss",
     "evaluate",
+    "fit_best",
     "fit_concepts",
     "oracle_loss",
     "stack",

@@ -42,17 +42,24 @@ class StackedLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply layer p to x[p]."""
-        if self.bias is None:
-            return torch.bmm(x, self.weight)
-        return torch.baddbmm(self.bias, x, self.weight)
+        product = torch.bmm(x, self.weight)
+        # In place: baddbmm would first copy the bias to every row.
+        return product if self.bias is None else product.add_(self.bias)
 
 
 class Encoder(nn.Module):
     """P encoders of one architecture; maps (P, rows, d_x) to (P, rows, n)."""
 
     def squared_norm(self) -> Tensor:
-        """Return the sum of squared weights that decay shrinks, shape (P,); no biases."""
-        weights = [m.weight for m in self.modules() if isinstance(m, StackedLinear)]
+        """Return the sum of squared weights that decay shrinks, shape (P,).
+
+        Biases do not count, nor does the linear skip: decay draws towards linear maps.
+        """
+        weights = [
+            layer.weight
+            for name, layer in self.named_modules()
+            if isinstance(layer, StackedLinear) and name != "skip"
+        ]
         return torch.stack([w.square().sum(dim=(1, 2)) for w in weights]).sum(dim=0)
 
 
@@ -109,6 +116,24 @@ class MLPEncoder(Encoder):
         self.residual = nn.ModuleList(StackedLinear(width, width, generators) for _ in range(depth))
         self.last = StackedLinear(width, n, generators)
         self.skip = StackedLinear(d_x, n, generators, bias=False) if skip else None
+
+    @torch.no_grad()
+    def start_linear(self, weight: Tensor) -> None:
+        """Make the encoder nearly the linear map x W, with W of shape (P, d_x, n).
+
+        The skip becomes W and the network's output shrinks to a tenth: small enough not
+        to disturb it, large enough for gradients to reach every layer.
+
+        Raises
+        ------
+        ValueError
+            If the encoder has no skip.
+        """
+        if self.skip is None:
+            raise ValueError("start_linear needs an encoder with skip=True")
+        self.skip.weight.copy_(weight)
+        for parameter in self.last.parameters():
+            parameter.mul_(0.1)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return learned valuations, shape (P, rows, n)."""

@@ -36,6 +36,8 @@ class ConceptFit:
         Contrastive loss of the chosen models, in nats a row.
     held_out_loss : array of shape (D, starts)
         Best held-out loss of every start.
+    kind : {"binary", "softmax"}
+        Which loss these are.
     """
 
     model: ConceptModel
@@ -43,6 +45,7 @@ class ConceptFit:
     train_curve: Array
     held_out_curve: Array
     held_out_loss: Array
+    kind: str
 
     @property
     def n_problems(self) -> int:
@@ -167,6 +170,7 @@ def fit_concepts(
         train_curve=torch.stack(trainer.train_curve, dim=1)[chosen].cpu().double().numpy(),
         held_out_curve=torch.stack(trainer.held_out_curve, dim=1)[chosen].cpu().double().numpy(),
         held_out_loss=losses.cpu().double().numpy(),
+        kind=trainer.config.loss,
     )
 
 
@@ -215,6 +219,17 @@ def _build_head(n_models: int, m: int, n_concepts: int | None, targets: ArrayLik
         raise ValueError("give either n_concepts (unknown targets) or targets (known targets)")
     if targets is None:
         return GeneralHead(n_models, as_count(n_concepts or 0, "n_concepts"), m)
+    return TargetHead(n_models, torch.as_tensor(check_targets(targets, m)))
+
+
+def check_targets(targets: ArrayLike, m: int) -> np.ndarray:
+    """Return targets as a bool array of shape (m, n) in which every concept occurs.
+
+    Raises
+    ------
+    ValueError
+        If the shape does not fit, or a column has no True (Assumption 2).
+    """
     mask = np.asarray(targets).astype(bool)
     if mask.ndim != 2 or len(mask) != m:
         raise ValueError(
@@ -224,4 +239,4 @@ def _build_head(n_models: int, m: int, n_concepts: int | None, targets: ArrayLik
         raise ValueError(
             "targets has a column without True: that concept is conditioned on nowhere"
         )
-    return TargetHead(n_models, torch.as_tensor(mask))
+    return mask

@@ -1,0 +1,167 @@
+"""The best estimator: gradients, global optimum of the linear fit, rows of the tables."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.optimize import check_grad
+from scipy.special import log_softmax
+
+torch = pytest.importorskip("torch")
+
+from conceptnb import cli  # noqa: E402
+from conceptnb.commands import reproduce_synthetic  # noqa: E402
+from conceptnb.contrastive import MLPEncoder, contrastive_loss, fit_best, linear, stack  # noqa: E402
+from conceptnb.contrastive.reference import train_one_at_a_time  # noqa: E402
+from conceptnb.contrastive.tables import fit_problems, reproduce_row  # noqa: E402
+from conceptnb.contrastive.training import TrainingConfig  # noqa: E402
+from conceptnb.environments import EnvironmentDesign  # noqa: E402
+from conceptnb.metrics import mcc, r2  # noqa: E402
+from conceptnb.synthetic import TABLE_1, Setting, draw_problem  # noqa: E402
+
+
+def whitened(problem):
+    base = problem.X[problem.environment == 0]
+    values, vectors = np.linalg.eigh(np.cov(base.T))
+    keep = values > 1e-8 * values.max()
+    return (problem.X - base.mean(axis=0)) @ (vectors[:, keep] / np.sqrt(values[keep]))
+
+
+def test_softmax_loss_and_gradient():
+    rng = np.random.default_rng(0)
+    environment = np.repeat([0, 1, 2], [5, 3, 4])
+    odds = 3 * rng.normal(size=(12, 2))
+    softmax = linear._Softmax(environment)
+    logits = np.column_stack([np.zeros(12), odds]) + np.log(np.array([5, 3, 4]) / 12)
+    expected = -log_softmax(logits, axis=1)[np.arange(12), environment].mean()
+    assert softmax(odds)[0] == pytest.approx(expected, abs=1e-12)
+    assert (
+        check_grad(
+            lambda v: softmax(v.reshape(12, 2))[0],
+            lambda v: softmax(v.reshape(12, 2))[1].ravel(),
+            odds.ravel(),
+        )
+        < 1e-6
+    )
+    data = stack([odds], environment, dtype=torch.float64)
+    assert contrastive_loss(data.x, data, "softmax").item() == pytest.approx(expected, abs=1e-12)
+
+
+def test_groups_are_atoms_that_share_environments():
+    targets = np.array([[1, 0, 0, 0], [0, 1, 1, 0], [0, 0, 1, 0], [0, 0, 0, 1]], bool)
+    groups = [(e.tolist(), a.tolist()) for e, a in linear._groups(targets)]
+    assert groups == [([0], [0]), ([1, 2], [1, 2]), ([3], [3])]
+
+
+@pytest.mark.parametrize(
+    "design",
+    [None, EnvironmentDesign([[0], [1], [0, 1]], [[0.1], [-0.1], [-0.2, 0.1]], 0.005)],
+    ids=["one atom an environment", "one environment with both"],
+)
+def test_linear_fit_reaches_the_oracle(design):
+    """With linear mixing the model holds the truth, so its loss is at most the oracle's."""
+    problem = draw_problem(TABLE_1[0], 6, samples=2000, design=design)
+    X = whitened(problem)
+    targets = problem.design.M > 0
+    fit = linear.fit_linear(X, problem.environment, targets, np.random.default_rng(0))
+    oracle = linear._Softmax(problem.environment)(problem.log_odds())[0]
+    assert oracle - 0.01 < fit.loss <= oracle + 1e-4
+    learned = X @ fit.W
+    assert mcc(problem.valuations(), learned) > 0.99
+    assert r2(problem.valuations(), learned) > 0.99
+    assert linear._Softmax(problem.environment)(fit.log_odds(X, targets))[0] == pytest.approx(
+        fit.loss, abs=1e-9
+    )
+    # In units of σ the length of a direction is no longer free: h is ± v/σ.
+    sigma = problem.design.variance**0.5
+    ratio = learned.std(axis=0) / (problem.valuations().std(axis=0) / sigma)
+    np.testing.assert_allclose(ratio, 1, atol=0.1)
+
+
+def test_encoder_starts_as_the_linear_map():
+    encoder = MLPEncoder(3, 2, [0, 1], skip=True)
+    weight = torch.randn(2, 3, 2, generator=torch.Generator().manual_seed(0))
+    encoder.start_linear(weight)
+    x = torch.randn(2, 50, 3, generator=torch.Generator().manual_seed(1))
+    gap = (encoder(x) - x @ weight).abs().max()
+    assert 0 < gap < 0.2
+    with pytest.raises(ValueError, match="skip=True"):
+        MLPEncoder(3, 2, [0]).start_linear(weight[:1])
+
+
+@pytest.mark.slow
+def test_network_improves_on_the_linear_start_for_nonlinear_mixing():
+    problem = draw_problem(Setting("nonlinear", 2, 3, 4), 5)
+    targets = problem.design.M > 0
+    scores = {}
+    for is_linear in (True, False):
+        fit = fit_best([problem.X], problem.environment, targets, linear=is_linear, progress=False)
+        Z = problem.fresh(5000)
+        h = fit.valuations([problem.mixing(Z)])[0]
+        scores[is_linear] = r2(problem.valuations(Z), h), fit.held_out_loss.min()
+    assert scores[False][0] > scores[True][0]
+    assert scores[False][1] < scores[True][1]
+
+
+def test_a_row_has_the_columns_of_the_tables():
+    row = reproduce_row(TABLE_1[0], "best", seeds=[5, 6], samples=1000, progress=False)
+    assert row["mcc"] == pytest.approx([1, 1], abs=0.01)
+    assert row["r2_fresh_mean"] == pytest.approx(np.mean(row["r2_fresh"]), abs=1e-4)
+    assert row["mcc_std"] == pytest.approx(np.std(row["mcc"]), abs=1e-4)
+    wanted = "mixing n dz dx estimator r2_mean r2_std mcc_mean mcc_std seeds cpu_seconds"
+    assert set(wanted.split()) < set(row)
+    np.testing.assert_allclose(row["held_out_loss"], row["oracle_loss"], atol=0.05)
+    line = reproduce_synthetic.format_row(row)
+    assert line.startswith("linear    (2, 3, 4)")
+    assert "0.98 ± 0.01" in line  # the paper's
+
+
+def test_unknown_estimator_is_refused():
+    with pytest.raises(ValueError, match="estimator must be"):
+        fit_problems([draw_problem(TABLE_1[0], 5, samples=50)], "oracle", progress=False)
+
+
+@pytest.mark.slow
+def test_command_writes_rows_with_provenance(tmp_path, capsys):
+    out = tmp_path / "rows.json"
+    words = ["reproduce", "synthetic", "--table", "1", "--estimator", "best"]
+    words += ["--seeds", "1", "--first-seed", "5", "--out", str(out)]
+    monkey = reproduce_synthetic.TABLES["1"]
+    reproduce_synthetic.TABLES["1"] = TABLE_1[:1]
+    try:
+        assert cli.main(words) == 0
+    finally:
+        reproduce_synthetic.TABLES["1"] = monkey
+    written = json.loads(out.read_text())
+    assert [row["mixing"] for row in written["rows"]] == ["linear"]
+    assert written["seeds"] == [5]
+    assert "R² paper" in capsys.readouterr().out
+    assert cli.main([*words, "--seeds", "0"]) == 1
+
+
+@pytest.mark.slow
+def test_stacked_training_learns_what_an_ordinary_loop_learns():
+    """Same protocol one problem at a time: losses and R² agree within noise of the seed."""
+    problem = draw_problem(Setting("linear", 2, 3, 4), 6, samples=1000)
+    data = stack([problem.X], problem.environment)
+    config = TrainingConfig(epochs=60, batch_size=512)
+    targets = torch.as_tensor(problem.design.M > 0)
+    encoder, loss = train_one_at_a_time(*data.split(), targets, linear=True, seed=6, config=config)
+    with torch.no_grad():
+        alone = r2(problem.valuations(), encoder(data.x[0]).numpy())
+    from conceptnb.contrastive import fit_concepts  # noqa: PLC0415
+
+    fit = fit_concepts(
+        [problem.X],
+        problem.environment,
+        targets=targets.numpy(),
+        encoder="linear",
+        whiten=False,
+        starts=1,
+        seeds=[6],
+        config=config,
+        progress=False,
+    )
+    stacked = r2(problem.valuations(), fit.valuations([problem.X])[0])
+    assert abs(alone - stacked) < 0.05
+    assert fit.held_out_loss[0, 0] == pytest.approx(loss, abs=0.03)
