@@ -20,6 +20,8 @@ __all__ = [  # noqa: RUF022 - in the order of the paper
     "environments",
     "sampling",
     "mixing",
+    "conditioning",
+    "causal",
     "identifiability",
     "contrastive",
     "metrics",

@@ -65,8 +65,13 @@ def wanted(concept: Concept, variance: float, width: Width = "valuation") -> tup
 
 
 def row_space(concept: Concept) -> Array:
-    """Orthonormal basis of V, the row space of A, shape (d_C, d_z)."""
-    return np.linalg.svd(concept.A, full_matrices=False)[2].astype(np.float64)
+    r"""Orthonormal basis of V, the row space of A, shape (d_C, d_z).
+
+    :math:`(A A^\top)^{-1/2} A`, the orthonormal rows nearest to those of A: an atom's
+    direction keeps its sign.
+    """
+    left, _, right = np.linalg.svd(concept.A, full_matrices=False)
+    return (left @ right).astype(np.float64)
 
 
 class EnforcedMeasure:

@@ -10,6 +10,7 @@ __all__ = [
     "concepts",
     "interactive",
     "learning",
+    "measures",
     "steering",
     "style",
     "synthetic",

@@ -1,0 +1,148 @@
+"""Figures of conditional measures (Appendix C) and of the causal comparison (Appendix B)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.patches import Ellipse
+
+from conceptnb.causal import LinearSCM, environments_needed
+from conceptnb.concepts import Concept
+from conceptnb.conditioning import (
+    EnforcedMeasure,
+    averaged_measure,
+    bayesian_measure,
+    matching_covariance,
+)
+from conceptnb.plotting.style import INK, LINES, MARKERS, MUTED, PALETTE, new_figure, styled
+from conceptnb.sampling import GaussianMixture
+
+
+@styled
+def three_measures(
+    base: GaussianMixture, concept: Concept, variance: float, rng: np.random.Generator
+) -> Figure:
+    """Draw Appendix C's three measures of one atom on a base in two dimensions.
+
+    Parameters
+    ----------
+    base : GaussianMixture
+        With d_z = 2.
+    concept : Concept
+        One atom.
+    variance : float
+    rng : numpy.random.Generator
+    """
+    drawn = {
+        "enforced marginal": EnforcedMeasure(base, concept, variance).sample(700, rng),
+        "averaged (do-like)": averaged_measure(base, concept, variance).sample(700, rng),
+        "Bayesian acceptance": bayesian_measure(base, concept, variance).sample(700, rng),
+    }
+    background = base.sample(900, rng)
+    along, across = concept.directions[0], concept.A[0] / np.linalg.norm(concept.A[0])
+    figure, axes = new_figure(2, 3, height=4.8, height_ratios=[2, 1])
+    for k, (name, Z) in enumerate(drawn.items()):
+        ax, below = axes[:, k]
+        ax.plot(*background.T, ".", color="#b8bfc5", markersize=2)
+        ax.plot(*Z.T, MARKERS[k], color=PALETTE[k], markersize=2.5)
+        ax.axline(tuple(concept.point), tuple(concept.point + along), color=INK, linewidth=1)
+        ax.set(title=name, aspect="equal", xlabel="z₁", xlim=(-3.4, 3.4), ylim=(-3.4, 3.4))
+        bins = np.linspace(-3.2, 3.2, 45)
+        below.hist(background @ along, bins, density=True, color="#b8bfc5")
+        below.hist(Z @ along, bins, density=True, histtype="step", color=PALETTE[k], linewidth=1.8)
+        below.set(xlabel="position in the plane", yticks=[])
+        mean, spread = float((Z @ across).mean()), float((Z @ across).std())
+        below.set_title(f"across it: {mean:.2f} ± {spread:.2f}", fontsize=9, fontweight="normal")
+    axes[0, 0].set_ylabel("z₂")
+    return figure
+
+
+@styled
+def couplings(concepts: Sequence[Concept], correlations: Sequence[float]) -> Figure:
+    """Draw solutions of (80) for two atoms in the plane: they share both marginals.
+
+    Parameters
+    ----------
+    concepts : sequence of Concept
+        Two atoms with d_z = 2.
+    correlations : sequence of float
+        Of their valuations; each gives one solution.
+    """
+    figure, axes = new_figure(1, 1, height=3.4)
+    ax = axes[0, 0]
+    for k, r in enumerate(correlations):
+        covariance, _ = matching_covariance(concepts, [[1.0, r], [r, 1.0]])
+        size, frame = np.linalg.eigh(covariance)
+        angle = float(np.degrees(np.arctan2(frame[1, 1], frame[0, 1])))
+        width, height = 2 * np.sqrt(np.maximum(size[::-1], 0))
+        ax.add_patch(
+            Ellipse((0, 0), width, height, angle=angle, fill=False, edgecolor=PALETTE[k],
+                    linestyle=LINES[k], linewidth=2, label=f"correlation {r:g}")
+        )  # fmt: skip
+    for concept in concepts:
+        for side in (-1, 1):
+            middle = concept.at([side]).point
+            ax.axline(
+                tuple(middle), tuple(middle + concept.directions[0]), color=MUTED, linewidth=0.8
+            )
+    ax.set(xlim=(-3, 3), ylim=(-2, 2), aspect="equal", xlabel="z₁", ylabel="z₂")
+    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return figure
+
+
+@styled
+def environments_against_dimension(n: int, largest: int) -> Figure:
+    """Draw the sufficient number of environments against the latent dimension.
+
+    Parameters
+    ----------
+    n : int
+        Atoms to be learned.
+    largest : int
+        Largest latent dimension.
+    """
+    d_z = np.unique(np.geomspace(n, largest, 60).astype(int))
+    figure, axes = new_figure(1, 1, height=3.3)
+    for k, (name, count) in enumerate(environments_needed(n, d_z).items()):
+        axes[0, 0].plot(d_z, count, color=PALETTE[k], linestyle=LINES[k], label=name)
+    axes[0, 0].set(
+        xscale="log", yscale="log", xlabel="latent dimension", ylabel="environments, with the base",
+        title=f"To learn {n} atoms",
+    )  # fmt: skip
+    axes[0, 0].legend()
+    return figure
+
+
+@styled
+def conditioning_against_intervening(
+    model: LinearSCM, node: int, value: float, variance: float
+) -> Figure:
+    """Draw each variable's marginal as observed, conditioned, intervened on, averaged.
+
+    Parameters
+    ----------
+    model : LinearSCM
+    node : int
+        The variable that is conditioned or intervened on.
+    value, variance : float
+        Mean and variance that are wanted of it.
+    """
+    p, atom = model.distribution(), model.atom(node, value)
+    found = {
+        "observed": p,
+        "conditioned": p.condition(atom, variance),
+        "intervened": model.intervene(node, value, variance).distribution(),
+        "averaged": averaged_measure(p, atom, variance),
+    }
+    figure, axes = new_figure(1, model.d, height=2.9, sharey=True)
+    grid = np.linspace(-4.5, 6, 400)
+    for j, ax in enumerate(axes[0]):
+        for k, (name, q) in enumerate(found.items()):
+            marginal = q.linear_image(np.eye(model.d)[[j]])
+            density = np.exp(marginal.log_density(grid[:, None]))
+            ax.plot(grid, density, color=PALETTE[k], linestyle=LINES[k], label=name)
+        ax.set(title=f"Z{j + 1}" + (" (wanted)" if j == node else ""), ylim=(0, 1.35), yticks=[])
+    axes[0, -1].legend(fontsize=8.5)
+    return figure

@@ -1,0 +1,319 @@
+"""Figures of the chapters on identifiability: designs, proofs, failures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from conceptnb._validation import Array
+from conceptnb.concepts import Concept
+from conceptnb.environments import DiversityReport, EnvironmentDesign
+from conceptnb.identifiability.counterexamples import ModelPair
+from conceptnb.identifiability.observables import World
+from conceptnb.identifiability.theorem1 import Subset
+from conceptnb.plotting.style import (
+    INK,
+    LINES,
+    MARKERS,
+    MUTED,
+    PALETTE,
+    new_figure,
+    styled,
+)
+from conceptnb.sampling import GaussianMixture, acceptance_rate
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+@styled
+def design_matrices(report: DiversityReport) -> Figure:
+    """Draw M and B in standard units; a cross marks atoms for which Assumption 4 fails.
+
+    Parameters
+    ----------
+    report : DiversityReport
+    """
+    m, n = report.M.shape
+    figure, axes = new_figure(1, 2, height=1.3 + 0.32 * m)
+    largest = max(np.abs(report.B).max(), 1e-9)
+    _heat(axes[0, 0], report.M, "M  (1 = conditioned on)", "cividis", 0, 1, "{:.0f}")
+    shown = np.where(report.M > 0, report.B, np.nan)
+    _heat(axes[0, 1], shown, "B  (valuations, in σ)", "RdBu_r", -largest, largest, "{:.1f}")
+    for ax in axes[0]:
+        labels = [f"{i}" if ok else f"{i} ×" for i, ok in enumerate(report.assumption4)]
+        ax.set_xticks(range(n), labels)
+        ax.set_yticks(range(m), [str(e + 1) for e in range(m)])
+        ax.set_xlabel("atom" if report.assumption4.all() else "atom (× Assumption 4 fails)")
+    axes[0, 0].set_ylabel("environment")
+    return figure
+
+
+@styled
+def acceptance_rates(
+    designs: Mapping[str, EnvironmentDesign], base: GaussianMixture, atoms: Array
+) -> Figure:
+    """Compare designs by acceptance rate (Lemma 4) and by Assumption 4's margins.
+
+    Parameters
+    ----------
+    designs : mapping from name to EnvironmentDesign
+    base : GaussianMixture
+    atoms : ndarray of shape (n, d_z)
+    """
+    figure, axes = new_figure(1, 2, height=3.0)
+    for k, (name, design) in enumerate(designs.items()):
+        rates = [acceptance_rate(base, c, design.variance) for c in design.concepts(atoms)]
+        margins = np.sort(design.check().valuation_margins)
+        style = {"color": PALETTE[k], "marker": MARKERS[k], "linestyle": LINES[k], "label": name}
+        axes[0, 0].plot(np.arange(1, len(rates) + 1), np.sort(rates), **style)
+        axes[0, 1].plot(np.arange(1, len(margins) + 1), margins, **style)
+    axes[0, 0].set(yscale="log", xlabel="environment, sorted", ylabel="acceptance rate")
+    axes[0, 1].set(xlabel="atom, sorted", ylabel="margin of Assumption 4 (σ)")
+    axes[0, 1].margins(y=0.25)
+    axes[0, 1].set_ylim(bottom=0)
+    axes[0, 0].legend()
+    return figure
+
+
+@styled
+def argmin_sets(world: World, rng: np.random.Generator) -> Figure:
+    """Draw Step 3 in two latent dimensions: level sets of sums of G_e in a chart.
+
+    The learner sees the lower row. Where a sum is least there is a curve (codimension
+    one) or a point (codimension two).
+
+    Parameters
+    ----------
+    world : World
+        With d_z = 2 and environments that condition on {0}, {0, 1} and {1}.
+    rng : numpy.random.Generator
+        Draws base data, which set the extent.
+    """
+    X = world.sample(400, rng)
+    latents, charted = world.mixing.inverse(X), world.coordinates(X)
+    sums = {"G₁": [1, 0, 0], "G₃": [0, 0, 1], "G₁ + G₃": [1, 0, 1]}
+    figure, axes = new_figure(2, 3, height=5.0, sharex="row", sharey="row")
+    lines = [_valley(world.design, world.atoms, weights) for weights in sums.values()]
+    for row, points in enumerate((latents, charted)):
+        low, high = points.min(axis=0) - 0.4, points.max(axis=0) + 0.4
+        grid = np.stack(np.meshgrid(*np.linspace(low, high, 120).T), axis=-1)
+        flat = grid.reshape(-1, 2)
+        Z = world.warp.inverse(flat) if row else flat
+        G = world.log_ratio(world.mixing(Z)).reshape(120, 120, -1)
+        for column, (name, weights) in enumerate(sums.items()):
+            ax = axes[row, column]
+            value = G @ np.array(weights, dtype=float)
+            levels = np.quantile(value, np.linspace(0.02, 0.9, 9))
+            ax.contour(
+                grid[..., 0], grid[..., 1], value, np.unique(levels), cmap="cividis", linewidths=0.8
+            )
+            valley = world.warp(lines[column]) if row else lines[column]
+            ax.plot(
+                *valley.T, color=PALETTE[1], linewidth=2.6, marker="o" if len(valley) == 1 else ""
+            )
+            ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+            ax.grid(visible=False)
+            if row == 0:
+                ax.set_title(name)
+    axes[0, 0].set_ylabel("latents (hidden)")
+    axes[1, 0].set_ylabel("chart (seen)")
+    return figure
+
+
+@styled
+def spectra(found: Mapping[Subset, Array], tolerance: float) -> Figure:
+    """Draw the eigenvalues from which Step 3 reads |S_T|, one column a subset T.
+
+    Parameters
+    ----------
+    found : mapping from subset to descending relative eigenvalues
+    tolerance : float
+        The line between curvature and noise.
+    """
+    figure, axes = new_figure(1, 1, height=3.2)
+    ax = axes[0, 0]
+    ordered = sorted(found, key=lambda T: (len(T), sorted(T)))
+    for column, T in enumerate(ordered):
+        values = np.maximum(np.abs(found[T]), 1e-13)
+        above = values > tolerance
+        ax.plot(np.full(above.sum(), column), values[above], "o", color=PALETTE[0])
+        ax.plot(np.full((~above).sum(), column), values[~above], "x", color=PALETTE[1])
+        ax.text(column, 6.0, str(int(above.sum())), ha="center", color=INK, fontsize=9)
+    ax.axhline(tolerance, color=MUTED, linestyle="--", linewidth=1)
+    labels = ["{" + ",".join(str(e + 1) for e in sorted(T)) + "}" for T in ordered]
+    ax.set_xticks(range(len(ordered)), labels, rotation=90, fontsize=8)
+    ax.set(yscale="log", ylim=(1e-14, 60), xlabel="subset T", ylabel="eigenvalue / largest")
+    ax.set_title("Rank = |S_T| (numbers), at the minimum of the sum over T")
+    return figure
+
+
+@styled
+def recovered(true: Array, learned: Array, label: str = "recovered (standard form)") -> Figure:
+    """Plot learned against true valuations, one panel an atom.
+
+    Parameters
+    ----------
+    true, learned : ndarray of shape (samples, n)
+    label : str
+        Of the vertical axis.
+    """
+    n = true.shape[1]
+    figure, axes = new_figure(1, n, height=2.8)
+    for i, ax in enumerate(axes[0]):
+        r = abs(np.corrcoef(true[:, i], learned[:, i])[0, 1])
+        ax.plot(true[:, i], learned[:, i], MARKERS[i % 7], color=PALETTE[i % 7], markersize=2.5)
+        ax.set(xlabel="true valuation", title=f"|r| = {r:.6f}")
+    axes[0, 0].set_ylabel(label)
+    return figure
+
+
+@styled
+def instances(rows: Rows) -> Figure:
+    """Draw the recovery of many random instances: error of B, and 1 - correlation.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        Of ``results/theory_instances.json``.
+    """
+    figure, axes = new_figure(1, 2, height=3.2)
+    for k, n in enumerate(sorted({row["n"] for row in rows})):
+        chosen = [row for row in rows if row["n"] == n and row["M_right"]]
+        style = {"color": PALETTE[k], "marker": MARKERS[k], "linestyle": "", "markersize": 3}
+        d_z = np.array([row["d_z"] for row in chosen]) + 0.16 * (k - 1.5)
+        error = [max(row["B_error"], 1e-16) for row in chosen]
+        missing = [max(1 - row["correlation"], 1e-16) for row in chosen]
+        axes[0, 0].plot(d_z, error, label=f"n = {n}", **style)
+        axes[0, 1].plot(d_z, missing, **style)
+    for ax, bar in ((axes[0, 0], 1e-4), (axes[0, 1], 1e-4)):
+        ax.axhline(bar, color=INK, linestyle="--", linewidth=1)
+        ax.set(yscale="log", xlabel="latent dimension")
+    axes[0, 0].set_ylabel("largest error of B (σ)")
+    axes[0, 1].set_ylabel("1 − correlation, worst atom")
+    axes[0, 0].legend(ncols=2, fontsize=8)
+    return figure
+
+
+@styled
+def error_curves(rows: Rows) -> Figure:
+    """Draw errors against samples, with fitted slopes, and how often M is right.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        Of ``results/theory_estimated.json``.
+    """
+    sizes = np.array(sorted({row["samples"] for row in rows}))
+    figure, axes = new_figure(1, 2, height=3.3, width_ratios=[2, 1])
+    names = {
+        "ratio_error": "log ratios (nats)",
+        "B_error": "B (σ)",
+        "valuation_error": "valuations (σ)",
+    }
+    for k, (key, name) in enumerate(names.items()):
+        xs, means, spreads = [], [], []
+        for size in sizes:
+            values = [row[key] for row in rows if row["samples"] == size and row[key] is not None]
+            if len(values) > 1:
+                logs = np.log10(values)
+                xs.append(size)
+                means.append(logs.mean())
+                spreads.append(logs.std())
+        slope = np.polyfit(np.log10(xs), means, 1)[0]
+        centre, spread = 10 ** np.array(means), np.array(spreads)
+        bars = [centre - centre * 10**-spread, centre * 10**spread - centre]
+        axes[0, 0].errorbar(
+            xs, centre, bars, color=PALETTE[k], marker=MARKERS[k], linestyle=LINES[k],
+            capsize=2, label=f"{name}: slope {slope:.2f}",
+        )  # fmt: skip
+    axes[0, 0].set(xscale="log", yscale="log", xlabel="samples an environment", ylabel="error")
+    axes[0, 0].legend(fontsize=8.5)
+    right = [np.mean([row["M_right"] for row in rows if row["samples"] == size]) for size in sizes]
+    axes[0, 1].plot(sizes, right, marker="o", color=PALETTE[5])
+    axes[0, 1].set(xscale="log", ylim=(-0.05, 1.05), xlabel="samples", title="share with M right")
+    return figure
+
+
+@styled
+def model_pair(pair: ModelPair, n: int, rng: np.random.Generator) -> Figure:
+    """Show the same observations in the concept coordinates of two models.
+
+    Points are coloured by the first model's first valuation; triangles are points where
+    that lies below its median.
+
+    Parameters
+    ----------
+    pair : ModelPair
+    n : int
+        Number of observations.
+    rng : numpy.random.Generator
+    """
+    X = pair.first.mixing(pair.first.draw(n, rng))
+    both = [pair.first.valuations(X), pair.second.valuations(X)]
+    colour = both[0][:, 0]
+    figure, axes = new_figure(1, 2, height=3.2)
+    below = colour <= np.median(colour)
+    limits = {"vmin": colour.min(), "vmax": colour.max(), "cmap": "cividis", "s": 9}
+    for ax, values, name in zip(axes[0], both, ("first model", "second model"), strict=True):
+        for chosen, marker in ((below, "^"), (~below, "o")):
+            points = ax.scatter(*values[chosen].T[:2], c=colour[chosen], marker=marker, **limits)
+        ax.set(title=name, xlabel="valuation of atom 0", ylabel="valuation of atom 1")
+    figure.colorbar(points, ax=axes[0].tolist(), label="atom 0 in the first model")
+    return figure
+
+
+@styled
+def pair_tests(rows: Rows) -> Figure:
+    """Draw the p-values of pairs of models, and of controls that must be rejected.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        Of ``results/theory_pairs.json``.
+    """
+    figure, axes = new_figure(1, 1, height=0.9 + 0.42 * len(rows))
+    ax = axes[0, 0]
+    tests = {
+        "p_projection": "projections",
+        "p_classifier": "classifier",
+        "p_control": "projections, one valuation moved",
+    }
+    height = np.arange(len(rows))[::-1]
+    for k, (key, name) in enumerate(tests.items()):
+        values = [max(row[key], 1e-30) for row in rows]
+        ax.plot(values, height + 0.15 * (1 - k), MARKERS[k], color=PALETTE[k], label=name)
+    ax.axvline(0.01, color=INK, linestyle="--", linewidth=1)
+    ax.set_yticks(height, [row["pair"] for row in rows])
+    ax.set(xscale="log", xlim=(3e-31, 5), xlabel="p-value (at 1e-30: that or less)")
+    ax.legend(loc="lower center", bbox_to_anchor=(0.3, 1.0), ncols=3, fontsize=8)
+    return figure
+
+
+def _heat(
+    ax: Axes, matrix: Array, title: str, cmap: str, low: float, high: float, form: str
+) -> None:
+    ax.imshow(matrix, cmap=cmap, vmin=low, vmax=high, aspect="auto")
+    middle = (low + high) / 2
+    for (e, i), value in np.ndenumerate(matrix):
+        if np.isfinite(value):
+            strong = value <= middle if cmap == "cividis" else abs(value) > 0.6 * high
+            colour = "white" if strong else "black"
+            ax.text(i, e, form.format(value), ha="center", va="center", color=colour, fontsize=9)
+    ax.set_title(title)
+    ax.grid(visible=False)
+
+
+def _valley(design: EnvironmentDesign, atoms: Array, weights: Sequence[float]) -> Array:
+    """Points in two latent dimensions where a weighted sum is least (52), by its formula."""
+    M, B = np.array(weights) @ design.M, np.array(weights) @ design.B
+    used = M > 0
+    b, rows = B[used] / M[used], atoms[used]
+    if used.all():
+        return np.linalg.solve(rows, b)[None].astype(np.float64)
+    concept = Concept(rows, b)
+    steps = np.linspace(-9.0, 9.0, 400, dtype=np.float64)[:, None]
+    return np.asarray(concept.point + steps * concept.directions[0], dtype=np.float64)
