@@ -194,7 +194,7 @@ def instances(rows: Rows) -> Figure:
         ax.set(yscale="log", xlabel="latent dimension")
     axes[0, 0].set_ylabel("largest error of B (σ)")
     axes[0, 1].set_ylabel("1 − correlation, worst atom")
-    axes[0, 0].legend(ncols=2, fontsize=8)
+    axes[0, 0].legend(ncols=4, fontsize=8, loc="lower left", bbox_to_anchor=(-0.1, 1.0))
     return figure
 
 
