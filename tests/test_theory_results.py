@@ -7,6 +7,8 @@ import pytest
 
 from conceptnb import results
 from conceptnb.commands import theory
+from conceptnb.identifiability.counterexamples import all_counterexamples
+from conceptnb.identifiability.estimated import linear_world, recover_from_samples
 from conceptnb.identifiability.instances import recover_seed
 from conceptnb.identifiability.trials import check_violations, lemma1_trials, recover_nested
 
@@ -51,6 +53,20 @@ def test_nested_again():
     same(rows_of("nested", 3)[0], recover_nested(3))
 
 
+def test_one_estimate_again():
+    kept = next(row for row in rows_of("estimated", 0) if row["samples"] == 3000)
+    world = linear_world(np.random.default_rng([7, 0]))
+    same(kept, recover_from_samples(world, 3000, np.random.default_rng([7, 0, 3000])))
+
+
+def test_errors_of_estimates_fall_at_the_parametric_rate():
+    rows = [row for row in results.load("theory_estimated").rows if row["M_right"]]
+    for key in ("ratio_error", "B_error", "valuation_error"):
+        x = np.log10([row["samples"] for row in rows])
+        slope = np.polyfit(x, np.log10([row[key] for row in rows]), 1)[0]
+        assert -0.65 < slope < -0.35, key
+
+
 @pytest.mark.slow
 def test_lemma1_again():
     assert not any(
@@ -60,6 +76,25 @@ def test_lemma1_again():
     )
     for kept, computed in zip(rows_of("lemma1", 0), lemma1_trials(0), strict=True):
         same(kept, computed)
+
+
+def test_pairs_are_not_told_apart_and_controls_are():
+    rows = results.load("theory_pairs").rows
+    assert {row["samples"] for row in rows} == {100_000}
+    *equal, printed = rows
+    assert min(row["p_projection"] for row in equal) > 0.01
+    assert min(row["p_classifier"] for row in equal) > 0.01
+    assert printed["p_projection"] < 1e-6  # the sign that (4) prints
+    assert sum(row["p_control"] < 0.01 for row in equal) >= 5
+
+
+@pytest.mark.slow
+def test_first_pair_again():
+    rng = np.random.default_rng([19, 0])
+    pair = all_counterexamples(rng)[0]
+    kept = rows_of("pairs", 0)[0]
+    assert kept["pair"] == pair.name
+    assert kept["p_projection"] == pytest.approx(pair.p_value(100_000, rng), rel=1e-6)
 
 
 def test_every_part_can_be_computed():
