@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -53,12 +54,16 @@ def project(tmp_path):
         '[project.urls]\nRepository = "https://github.com/an-owner/a-book"\n', encoding="utf-8"
     )
     (tmp_path / "requirements.lock").write_text("numpy==2.0\n", encoding="utf-8")
-    (tmp_path / "_config.yml").write_text("title: A book\n", encoding="utf-8")
-    toc = {"format": "jb-book", "root": "book/index"}
-    toc["chapters"] = [{"file": "notebooks/a"}, {"file": "notebooks/b"}]
+    shutil.copyfile(ROOT / "_config.yml", tmp_path / "_config.yml")
+    shutil.copytree(ROOT / "book" / "_static", tmp_path / "book" / "_static")
+    shutil.copyfile(ROOT / "book" / "references.bib", tmp_path / "book" / "references.bib")
+    files = [{"file": name} for name in ("notebooks/a", "notebooks/b", "book/api/index")]
+    toc = {"format": "jb-book", "root": "book/index", "parts": [{"chapters": files}]}
     (tmp_path / "_toc.yml").write_text(yaml.safe_dump(toc), encoding="utf-8")
     (tmp_path / "book" / "index.md").write_text("# Welcome\n", encoding="utf-8")
-    (tmp_path / "conceptnb" / "__init__.py").write_text('"""A package."""\n', encoding="utf-8")
+    for module in ("__init__", "paper"):  # Sphinx documents the installed module of that name
+        text = '"""A module."""\n'
+        (tmp_path / "conceptnb" / f"{module}.py").write_text(text, encoding="utf-8")
     write_chapter(tmp_path, "a")
     write_chapter(tmp_path, "b")
     book = Project(tmp_path)
