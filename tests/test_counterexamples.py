@@ -65,7 +65,7 @@ def test_all_pairs_at_twenty_thousand_samples():
 
 def test_two_sample_tests_are_valid_and_powerful():
     rng = np.random.default_rng(5)
-    for test, repeats in ((projection_test, 20), (classifier_test, 2)):
+    for test, repeats in ((projection_test, 12), (classifier_test, 2)):
         null = [test(*rng.normal(size=(2, 600, 3)), rng) for _ in range(repeats)]
         assert np.mean(np.array(null) < 0.01) <= 0.1
         X, Y = rng.normal(size=(2, 2000, 3))

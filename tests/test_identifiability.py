@@ -120,7 +120,7 @@ def test_standard_form_is_that_of_equation_41_with_sigma(world):
     np.testing.assert_allclose((g - exact).std(axis=0), 0, atol=1e-8)
 
 
-@pytest.mark.parametrize("seed", [1, 10])
+@pytest.mark.parametrize("seed", [1, 6])
 def test_theorem1_recovers_random_instances(seed):
     row = recover_seed(seed)
     assert row.M_right
