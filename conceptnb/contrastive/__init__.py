@@ -5,11 +5,13 @@ from conceptnb.contrastive.data import Stack, stack
 from conceptnb.contrastive.encoders import Encoder, LinearEncoder, MLPEncoder
 from conceptnb.contrastive.fitting import ConceptFit, fit_concepts, oracle_loss
 from conceptnb.contrastive.heads import GeneralHead, Head, TargetHead, TiedHead
+from conceptnb.contrastive.learner import ConceptLearner
 from conceptnb.contrastive.model import ConceptModel, Whitening, contrastive_loss
 from conceptnb.contrastive.training import Trainer, TrainingConfig, evaluate
 
 __all__ = [
     "ConceptFit",
+    "ConceptLearner",
     "ConceptModel",
     "Encoder",
     "GeneralHead",

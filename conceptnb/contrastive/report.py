@@ -1,0 +1,114 @@
+"""Tables 1 and 7 as a chapter shows them: the paper's rows beside ours, and what a fit costs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from conceptnb import paper
+from conceptnb._tables import Table
+from conceptnb.contrastive.data import stack
+from conceptnb.contrastive.encoders import Encoder, LinearEncoder, MLPEncoder
+from conceptnb.contrastive.heads import TargetHead
+from conceptnb.contrastive.model import ConceptModel
+from conceptnb.contrastive.reference import train_one_at_a_time
+from conceptnb.contrastive.training import Trainer, TrainingConfig
+from conceptnb.synthetic import PAPER_SEEDS, Setting, draw_problem
+
+__all__ = ["compare_speed", "comparison", "outside_two_std", "paper_row"]
+
+
+def paper_row(row: dict[str, Any]) -> list[Any]:
+    """Return the paper's row of Table 1 or 7 for a computed one: sizes, R², MCC."""
+    key = [row["mixing"], row["n"], row["dz"], row["dx"]]
+    return next(r for r in paper.table("table1_table7")["rows"] if r[:4] == key)
+
+
+def comparison(**estimators: Sequence[dict[str, Any]]) -> Table:
+    """Return R² and MCC of every row, the paper's beside those of our estimators.
+
+    Parameters
+    ----------
+    **estimators : rows of ``conceptnb reproduce synthetic`` by the name of the estimator
+        All with the same settings in the same order.
+    """
+    shown = []
+    for rows in zip(*estimators.values(), strict=True):
+        printed = paper_row(rows[0])
+        sizes = f"({printed[1]}, {printed[2]}, {printed[3]})"
+        line: dict[str, Any] = {"mixing": printed[0], "(n, d_z, d_x)": sizes}
+        for metric, column, label in (("r2", 4, "R²"), ("mcc", 5, "MCC")):
+            line[f"{label} paper"] = printed[column]
+            for name, row in zip(estimators, rows, strict=True):
+                line[f"{label} {name}"] = [row[f"{metric}_mean"], row[f"{metric}_std"]]
+        shown.append(line)
+    return Table(shown, ".2f")
+
+
+def outside_two_std(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Name the cells whose mean lies more than two of the paper's deviations from its mean.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        Of ``conceptnb reproduce synthetic``.
+    """
+    found = []
+    for row in rows:
+        printed = paper_row(row)
+        for metric, column in (("r2", 4), ("mcc", 5)):
+            mean, std = printed[column]
+            gap = row[f"{metric}_mean"] - mean
+            if abs(gap) > 2 * std:
+                found.append(
+                    f"{row['mixing']} ({row['n']}, {row['dz']}, {row['dx']}) {metric}: "
+                    f"paper {mean:.2f} ± {std:.2f}, ours {row[f'{metric}_mean']:.3f} ({gap:+.3f})"
+                )
+    return found
+
+
+def compare_speed(
+    setting: Setting, seeds: Sequence[int] = PAPER_SEEDS, epochs: int = 2
+) -> dict[str, float]:
+    """Time the faithful protocol stacked, and one problem of it in an ordinary loop.
+
+    Parameters
+    ----------
+    setting : Setting
+    seeds : sequence of int
+        Problems of the stack; the first is the one that is trained alone.
+    epochs : int
+        Of the protocol's 100; every epoch does the same work.
+
+    Returns
+    -------
+    dict
+        CPU seconds that 100 epochs of a problem take ``alone`` and ``stacked``, by
+        proportion, and their ``ratio``.
+    """
+    problems = [draw_problem(setting, seed) for seed in seeds]
+    config = replace(TrainingConfig(), epochs=epochs)
+    train, held = stack([p.X for p in problems], problems[0].environment).split()
+    targets = torch.as_tensor(problems[0].design.M > 0)
+    linear = setting.mixing == "linear"
+    kind: type[Encoder] = LinearEncoder if linear else MLPEncoder
+    encoder = kind(setting.d_x, setting.n, seeds)  # type: ignore[call-arg]
+    trainer = Trainer(ConceptModel(encoder, TargetHead(len(seeds), targets)), train, held, config)
+    started = time.process_time()
+    trainer.run(progress=False)
+    stacked = (time.process_time() - started) / len(seeds) * 100 / epochs
+    started = time.process_time()
+    train_one_at_a_time(
+        train.problems([0]),
+        held.problems([0]),
+        targets,
+        linear=linear,
+        seed=seeds[0],
+        config=config,
+    )
+    alone = (time.process_time() - started) * 100 / epochs
+    return {"alone": alone, "stacked": stacked, "ratio": alone / stacked}
