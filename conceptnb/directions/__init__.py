@@ -18,7 +18,9 @@ from .evaluation import (
 from .pairwise import PairwiseRegressions, all_factors, pairwise_regressions
 from .report import (
     PROPER_DIMENSIONS,
+    Agreement,
     FactorReport,
+    agreement,
     chosen_dimensions,
     report,
     report_factor,
@@ -28,11 +30,13 @@ from .selection import DimensionChoice, choose_dimension
 __all__ = [
     "METHODS",
     "PROPER_DIMENSIONS",
+    "Agreement",
     "ConceptDirections",
     "DimensionChoice",
     "FactorReport",
     "PairwiseRegressions",
     "ValuationTable",
+    "agreement",
     "all_factors",
     "averaged_direction",
     "canonical_correlations",

@@ -15,6 +15,7 @@ from conceptnb.shapes3d import FACTORS, SIZES, check_factors, factor_index
 from .estimator import ConceptDirections
 from .evaluation import (
     ValuationTable,
+    canonical_correlations,
     first_values_split,
     half_split,
     separation,
@@ -98,10 +99,8 @@ def report_factor(
         raise ValueError(f"split={split!r} must be 'half' or 'first-values'")
     labels = array[:, column]
     counts = np.bincount(labels[train], minlength=SIZES[column])
-    if counts.min() < 2:
-        raise ValueError(
-            f"{factor}={counts.argmin()} has {counts.min()} training images; embed more images"
-        )
+    if not counts.all():
+        raise ValueError(f"{factor}={counts.argmin()} has no training image; embed more images")
     paper = ConceptDirections("paper").fit(points[train], labels[train])
     atom = ConceptDirections().fit(points[train], labels[train])
     k = PROPER_DIMENSIONS[factor]
@@ -129,6 +128,37 @@ def report(
 ) -> dict[str, FactorReport]:
     """Report all six factors by name; see `report_factor`."""
     return {name: report_factor(Z, factors, name, rng, split=split) for name in FACTORS}
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How well the valuations of two embeddings agree on the same images (Table 5).
+
+    Attributes
+    ----------
+    paper : correlation of the paper's directions; its sign is a convention
+    canonical : canonical correlations of the concepts in their proper dimension, falling
+    """
+
+    paper: float
+    canonical: Array
+
+
+def agreement(
+    first: FactorReport, first_Z: ArrayLike, second: FactorReport, second_Z: ArrayLike
+) -> Agreement:
+    """Compare the concepts of two embeddings of the same images, rows in the same order.
+
+    The paper evaluates on the full data set, training images included; give only
+    test rows to leave those out.
+    """
+    valuations = [r.paper.transform(Z)[:, 0] for r, Z in ((first, first_Z), (second, second_Z))]
+    return Agreement(
+        float(np.corrcoef(*valuations)[0, 1]),
+        canonical_correlations(
+            first.concept.transform(first_Z), second.concept.transform(second_Z)
+        ),
+    )
 
 
 def chosen_dimensions(Z: ArrayLike, factors: ArrayLike, rng: np.random.Generator) -> dict[str, int]:

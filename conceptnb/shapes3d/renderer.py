@@ -156,6 +156,13 @@ def _trace_view(orientation: float, size: int, supersample: int) -> Array:
     return masks
 
 
+@lru_cache(maxsize=4)
+def _bank(size: int, supersample: int) -> NDArray[np.float32]:
+    """Trace the masks of all views; renderers of one size share them."""
+    views = [_trace_view(o, size, supersample) for o in ORIENTATIONS]
+    return np.stack(views, axis=2)
+
+
 class Renderer:
     """Render scenes like those of 3D Shapes, at any size.
 
@@ -184,7 +191,6 @@ class Renderer:
             raise ValueError(f"supersample={supersample} must be at least 1 ray a side")
         self.size = size
         self.supersample = supersample or max(2, -(-192 // size))
-        self._bank: NDArray[np.float32] | None = None
 
     @property
     def bank(self) -> NDArray[np.float32]:
@@ -192,10 +198,7 @@ class Renderer:
 
         Components are floor, wall, object and highlight.
         """
-        if self._bank is None:
-            views = [_trace_view(o, self.size, self.supersample) for o in ORIENTATIONS]
-            self._bank = np.stack(views, axis=2)
-        return self._bank
+        return _bank(self.size, self.supersample)
 
     def __call__(self, factors: ArrayLike) -> NDArray[np.uint8]:
         """Images (n, size, size, 3) of value indices (n, 6)."""
