@@ -9,10 +9,16 @@ from scipy.special import log_softmax
 
 torch = pytest.importorskip("torch")
 
-from conceptnb import cli  # noqa: E402
+from conceptnb import cli, results  # noqa: E402
 from conceptnb.commands import reproduce_synthetic  # noqa: E402
 from conceptnb.contrastive import MLPEncoder, contrastive_loss, fit_best, linear, stack  # noqa: E402
 from conceptnb.contrastive.reference import train_one_at_a_time  # noqa: E402
+from conceptnb.contrastive.report import (  # noqa: E402
+    below_paper,
+    compare_speed,
+    comparison,
+    outside_two_std,
+)
 from conceptnb.contrastive.tables import fit_problems, reproduce_row  # noqa: E402
 from conceptnb.contrastive.training import TrainingConfig  # noqa: E402
 from conceptnb.environments import EnvironmentDesign  # noqa: E402
@@ -165,3 +171,31 @@ def test_stacked_training_learns_what_an_ordinary_loop_learns():
     stacked = r2(problem.valuations(), fit.valuations([problem.X])[0])
     assert abs(alone - stacked) < 0.05
     assert fit.held_out_loss[0, 0] == pytest.approx(loss, abs=0.03)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("estimator", ["faithful", "best"])
+def test_stored_table_is_what_the_code_computes(estimator):
+    """One problem of one row, recomputed alone; it was computed in a stack of five."""
+    stored = results.load(f"synthetic_{estimator}")
+    assert [(r["mixing"], r["dz"]) for r in stored.rows[:2]] == [("linear", 3), ("nonlinear", 3)]
+    row = reproduce_row(TABLE_1[0], estimator, seeds=[stored.seeds[2]], progress=False)
+    for name, values in stored.notes["by_seed"][0].items():
+        assert row[name][0] == pytest.approx(values[2], abs=5e-3), name
+
+
+def test_report_names_cells_beyond_the_papers_interval():
+    row = {"mixing": "linear", "n": 3, "dz": 4, "dx": 6, "r2_mean": 0.98, "mcc_mean": 0.6}
+    row |= {"r2_std": 0.0, "mcc_std": 0.1}
+    assert outside_two_std([row]) == ["linear (3, 4, 6) MCC: paper 0.86 ± 0.08, ours 0.600"]
+    assert len(below_paper([row])) == 2
+    shown = comparison(ours=[row]).frame()
+    assert shown.loc[0, "MCC paper"] == "0.86 ± 0.08"
+    assert shown.loc[0, "MCC ours"] == "0.60 ± 0.10"
+
+
+@pytest.mark.slow
+def test_stacked_training_is_cheaper_than_an_ordinary_loop():
+    cost = compare_speed(TABLE_1[0], epochs=1)
+    assert cost["ratio"] == pytest.approx(cost["alone"] / cost["stacked"])
+    assert cost["ratio"] > 5

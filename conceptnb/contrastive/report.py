@@ -5,21 +5,34 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from conceptnb import paper
 from conceptnb._tables import Table
 from conceptnb.contrastive.data import stack
 from conceptnb.contrastive.encoders import Encoder, LinearEncoder, MLPEncoder
+from conceptnb.contrastive.fitting import ConceptFit
 from conceptnb.contrastive.heads import TargetHead
 from conceptnb.contrastive.model import ConceptModel
 from conceptnb.contrastive.reference import train_one_at_a_time
+from conceptnb.contrastive.tables import SCORED_SAMPLES, score
 from conceptnb.contrastive.training import Trainer, TrainingConfig
-from conceptnb.synthetic import PAPER_SEEDS, Setting, draw_problem
+from conceptnb.synthetic import PAPER_SEEDS, Problem, Setting, draw_problem
 
-__all__ = ["compare_speed", "comparison", "outside_two_std", "paper_row"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "below_paper",
+    "compare_speed",
+    "comparison",
+    "outside_two_std",
+    "paper_row",
+    "score_on_fresh",
+]
 
 
 def paper_row(row: dict[str, Any]) -> list[Any]:
@@ -57,18 +70,34 @@ def outside_two_std(rows: Sequence[dict[str, Any]]) -> list[str]:
     rows : sequence of dict
         Of ``conceptnb reproduce synthetic``.
     """
-    found = []
+    return [text for text, gap, std in _cells(rows) if abs(gap) > 2 * std]
+
+
+def below_paper(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Name the cells whose mean lies below the paper's.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        Of ``conceptnb reproduce synthetic``.
+    """
+    return [text for text, gap, _ in _cells(rows) if gap < 0]
+
+
+def _cells(rows: Sequence[dict[str, Any]]) -> list[tuple[str, float, float]]:
+    """Describe every cell, with our mean less the paper's and the paper's deviation."""
+    cells = []
     for row in rows:
         printed = paper_row(row)
-        for metric, column in (("r2", 4), ("mcc", 5)):
+        for metric, column, label in (("r2", 4, "R²"), ("mcc", 5, "MCC")):
             mean, std = printed[column]
-            gap = row[f"{metric}_mean"] - mean
-            if abs(gap) > 2 * std:
-                found.append(
-                    f"{row['mixing']} ({row['n']}, {row['dz']}, {row['dx']}) {metric}: "
-                    f"paper {mean:.2f} ± {std:.2f}, ours {row[f'{metric}_mean']:.3f} ({gap:+.3f})"
-                )
-    return found
+            ours = row[f"{metric}_mean"]
+            text = (
+                f"{row['mixing']} ({row['n']}, {row['dz']}, {row['dx']}) {label}: "
+                f"paper {mean:.2f} ± {std:.2f}, ours {ours:.3f}"
+            )
+            cells.append((text, ours - mean, std))
+    return cells
 
 
 def compare_speed(
@@ -112,3 +141,28 @@ def compare_speed(
     )
     alone = (time.process_time() - started) * 100 / epochs
     return {"alone": alone, "stacked": stacked, "ratio": alone / stacked}
+
+
+def score_on_fresh(problems: Sequence[Problem], fit: ConceptFit) -> pd.DataFrame:
+    """Score a fit on base samples that it has not seen, for display.
+
+    Parameters
+    ----------
+    problems : sequence of D Problem
+    fit : ConceptFit
+        Of the same problems, in the same order.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns ``R²`` and ``MCC`` (Section 6); a row a problem, named by its seed, then
+        their mean and their standard deviation.
+    """
+    import pandas as pd  # noqa: PLC0415 - needed for display alone
+
+    fresh = [problem.fresh(SCORED_SAMPLES) for problem in problems]
+    learned = fit.valuations([p.mixing(Z) for p, Z in zip(problems, fresh, strict=True)])
+    pairs = [score(*triple) for triple in zip(problems, learned, fresh, strict=True)]
+    scores = np.array([*pairs, np.mean(pairs, axis=0), np.std(pairs, axis=0)])
+    rows = pd.Index([*(problem.seed for problem in problems), "mean", "std"], name="seed")
+    return pd.DataFrame(scores, rows, ["R²", "MCC"]).round(3)

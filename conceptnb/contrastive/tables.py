@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,10 +15,7 @@ from conceptnb.contrastive.best import fit_best
 from conceptnb.contrastive.fitting import ConceptFit, fit_concepts, oracle_loss
 from conceptnb.synthetic import PAPER_SAMPLES, PAPER_SEEDS, Problem, Setting, draw_problem
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-__all__ = ["Estimator", "fit_problems", "reproduce_row", "score", "score_on_fresh"]
+__all__ = ["Estimator", "fit_problems", "reproduce_row", "score"]
 
 Estimator = Literal["faithful", "best"]
 SCORED_SAMPLES = 5000
@@ -75,31 +72,6 @@ def score(problem: Problem, valuations: Array, Z: Array) -> tuple[float, float]:
     """Return R² and MCC of learned valuations against the true ones at latents `Z`."""
     truth = problem.valuations(Z)
     return metrics.r2(truth, valuations), metrics.mcc(truth, valuations)
-
-
-def score_on_fresh(problems: Sequence[Problem], fit: ConceptFit) -> pd.DataFrame:
-    """Score a fit on base samples that it has not seen, for display.
-
-    Parameters
-    ----------
-    problems : sequence of D Problem
-    fit : ConceptFit
-        Of the same problems, in the same order.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns ``R²`` and ``MCC`` (Section 6); a row a problem, named by its seed, then
-        their mean and their standard deviation.
-    """
-    import pandas as pd  # noqa: PLC0415 - needed for display alone
-
-    fresh = [problem.fresh(SCORED_SAMPLES) for problem in problems]
-    learned = fit.valuations([p.mixing(Z) for p, Z in zip(problems, fresh, strict=True)])
-    pairs = [score(*triple) for triple in zip(problems, learned, fresh, strict=True)]
-    scores = np.array([*pairs, np.mean(pairs, axis=0), np.std(pairs, axis=0)])
-    rows = pd.Index([*(problem.seed for problem in problems), "mean", "std"], name="seed")
-    return pd.DataFrame(scores, rows, ["R²", "MCC"]).round(3)
 
 
 def reproduce_row(
