@@ -70,7 +70,7 @@ def tables(
             )
         ax.set(xlabel={"r2": "R²", "mcc": "MCC"}[metric], xlim=(0.5, 1.03))
     axes[0, 0].set_yticks(height, [f"{k[0]} ({k[1]}, {k[2]}, {k[3]})" for k in keys])
-    axes[0, 0].legend(loc="lower left")
+    axes[0, 0].legend(loc="upper left")
     return figure
 
 
