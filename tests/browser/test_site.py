@@ -10,7 +10,7 @@ from bs4 import BeautifulSoup
 pytestmark = pytest.mark.site
 
 WIDTHS = {"phone": (390, 844), "desktop": (1440, 1000)}
-GENERATED = ("genindex.html", "py-modindex.html", "index.html")
+GENERATED = ("genindex.html", "py-modindex.html", "prf-prf.html", "index.html")
 
 # Waits until MathJax is done, then says what a reader would see go wrong.
 READ = """async () => {
@@ -22,7 +22,7 @@ READ = """async () => {
   const inArticle = [...document.querySelectorAll("article img, .interactive-figure img")];
   return {
     formulas: document.querySelectorAll("span.math, div.math").length,
-    typeset: document.querySelectorAll("article mjx-container").length,
+    typeset: document.querySelectorAll("mjx-container").length,
     broken: [...document.querySelectorAll("mjx-merror, [data-mjx-error]")].map(e => e.innerText),
     wide: document.documentElement.scrollWidth - document.documentElement.clientWidth,
     missing: inArticle.filter(i => i.naturalWidth === 0).map(i => i.src.slice(0, 120)),
