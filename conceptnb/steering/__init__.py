@@ -1,0 +1,1 @@
+"""Steering a language model (paper: Section 6 and Appendix E)."""

@@ -1,0 +1,115 @@
+"""How far steering moves a model on neutral text: cross-entropy and KL (Table 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from tqdm.auto import tqdm
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from conceptnb.steering.scoring import Steering
+from conceptnb.steering.spans import pad
+
+
+@dataclass(frozen=True)
+class Disturbance:
+    """Mean over texts of cross-entropy and of KL(original ‖ steered), in nats a token.
+
+    Attributes
+    ----------
+    ce, kl
+        The two means.
+    ce_each, kl_each
+        The same of each text, shape (texts,).
+    """
+
+    ce_each: np.ndarray
+    kl_each: np.ndarray
+
+    @property
+    def ce(self) -> float:
+        """Mean cross-entropy."""
+        return float(self.ce_each.mean())
+
+    @property
+    def kl(self) -> float:
+        """Mean KL divergence of the steered model from the original."""
+        return float(self.kl_each.mean())
+
+
+class NeutralTexts:
+    """Neutral texts, the original model's predictions on them, and what steering changes.
+
+    Parameters
+    ----------
+    model, tokenizer
+        The language model.
+    texts
+        Texts that have nothing to do with the questions.
+    max_tokens
+        Longer texts are cut after this many tokens (128 in the paper's source).
+    batch_size
+        Texts a forward pass.
+    progress
+        Show a progress bar.
+
+    Raises
+    ------
+    ValueError
+        If there is no text, or one has fewer than two tokens.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        texts: Sequence[str],
+        max_tokens: int = 128,
+        batch_size: int = 16,
+        progress: bool = False,
+    ) -> None:
+        if not texts:
+            raise ValueError("texts is empty; give at least one neutral text")
+        self.model = model
+        self.progress = progress
+        self.texts = list(texts)
+        self._batches = []
+        for start in range(0, len(texts), batch_size):
+            part = self.texts[start : start + batch_size]
+            ids, mask = pad([tokenizer(text)["input_ids"][:max_tokens] for text in part], "right")
+            if int(mask.sum(1).min()) < 2:
+                raise ValueError("texts holds a text of fewer than two tokens, which predicts nothing")
+            with torch.no_grad():
+                self._batches.append((part, ids, mask, self._predict(ids, mask)))
+
+    def _predict(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """Log-probabilities of the next token, shape (texts, positions - 1, vocabulary)."""
+        device = self.model.device
+        logits = self.model(input_ids=ids.to(device), attention_mask=mask.to(device)).logits
+        return logits[:, :-1].float().log_softmax(-1)
+
+    @torch.no_grad()
+    def measure(self, steering: Steering | None = None) -> Disturbance:
+        """Cross-entropy and KL with every position steered.
+
+        A steering matrix takes its context λ from each text itself.
+        """
+        ce, kl = [], []
+        bar = tqdm(self._batches, disable=not self.progress, desc="neutral texts", leave=False)
+        for texts, ids, mask, original in bar:
+            if steering is None:
+                steered = original
+            else:
+                with steering.for_texts(texts).apply(self.model):
+                    steered = self._predict(ids, mask)
+            real = mask[:, 1:].to(original.device)
+            tokens = ids[:, 1:, None].to(original.device)
+            surprise = -steered.gather(-1, tokens)[..., 0]
+            distance = (original.exp() * (original - steered)).sum(-1)
+            ce.append(((surprise * real).sum(1) / real.sum(1)).cpu().numpy())
+            kl.append(((distance * real).sum(1) / real.sum(1)).cpu().numpy())
+        return Disturbance(np.concatenate(ce), np.concatenate(kl))

@@ -1,0 +1,173 @@
+"""Attention heads of any causal language model, found by structure (Appendix E.1).
+
+The paper writes a layer as x_{l+1} = x_l + Σ_h Q_h x_h with x_h = Att_h(P_h x_l).
+The head activations x_h of one layer, side by side, are what enters the
+attention block's output projection (the Q_h side by side). That projection goes
+by ``o_proj``, ``c_proj``, ``dense`` and other names; what all families share is
+that it is the last linear map an attention block applies, so that is how it is
+found here.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+from transformers.pytorch_utils import Conv1D
+
+
+@dataclass(frozen=True)
+class HeadLayout:
+    """Where the head activations of a model are.
+
+    Attributes
+    ----------
+    projections
+        Qualified name of each layer's output projection; its input holds the
+        layer's head activations, ``n_heads`` blocks of width ``head_dim``.
+    n_heads, head_dim
+        Heads a layer and width of a head.
+    """
+
+    projections: tuple[str, ...]
+    n_heads: int
+    head_dim: int
+
+    @property
+    def n_layers(self) -> int:
+        """Number of layers."""
+        return len(self.projections)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Shape (layers, heads, width) of one token's head activations."""
+        return self.n_layers, self.n_heads, self.head_dim
+
+
+_KNOWN: weakref.WeakKeyDictionary[nn.Module, HeadLayout] = weakref.WeakKeyDictionary()
+
+
+def find_heads(model: PreTrainedModel) -> HeadLayout:
+    """Find the head activations of a causal language model.
+
+    Runs the model once on one token, and remembers the answer for as long as
+    the model lives.
+
+    Parameters
+    ----------
+    model
+        A transformers causal language model: Llama, Mistral, Qwen, Gemma,
+        GPT-2, GPT-NeoX and others built alike.
+
+    Returns
+    -------
+    HeadLayout
+
+    Raises
+    ------
+    ValueError
+        If the model has no list of layers with one attention block each, or
+        if its output projections do not all hold the same heads.
+    """
+    if model not in _KNOWN:
+        _KNOWN[model] = _find_heads(model)
+    return _KNOWN[model]
+
+
+def _find_heads(model: PreTrainedModel) -> HeadLayout:
+    config = model.config.get_text_config()
+    blocks = _attention_blocks(model, config.num_hidden_layers)
+    last = _last_linear_maps(model, blocks)
+    names = {module: name for name, module in model.named_modules()}
+    n_heads = config.num_attention_heads
+    widths = {_input_width(module) for module in last}
+    if len(widths) != 1 or next(iter(widths)) % n_heads:
+        raise ValueError(
+            f"the output projections of {type(model).__name__} have input widths {sorted(widths)}, "
+            f"which {n_heads} heads a layer do not fill evenly; layers that differ are not supported"
+        )
+    return HeadLayout(tuple(names[m] for m in last), n_heads, widths.pop() // n_heads)
+
+
+def _attention_blocks(model: nn.Module, n_layers: int) -> list[nn.Module]:
+    """The attention block of each layer: the child whose class says so."""
+    for module in model.modules():
+        if not isinstance(module, nn.ModuleList) or len(module) != n_layers:
+            continue
+        found = [[c for c in layer.children() if "Attention" in type(c).__name__] for layer in module]
+        if all(len(children) == 1 for children in found):
+            return [children[0] for children in found]
+    raise ValueError(
+        f"{type(model).__name__} has no list of {n_layers} layers with one attention block each; "
+        "steering needs a decoder-only transformer"
+    )
+
+
+def _last_linear_maps(model: PreTrainedModel, blocks: list[nn.Module]) -> list[nn.Module]:
+    """The linear map that runs last inside each block, seen on one token."""
+    last: dict[int, nn.Module] = {}
+    handles = []
+    for i, block in enumerate(blocks):
+        for module in block.modules():
+            if isinstance(module, nn.Linear | Conv1D):
+                handles.append(
+                    module.register_forward_pre_hook(
+                        lambda module, _, i=i: last.__setitem__(i, module)
+                    )
+                )
+    try:
+        with torch.no_grad():
+            model(input_ids=torch.zeros((1, 1), dtype=torch.long, device=model.device))
+    finally:
+        for handle in handles:
+            handle.remove()
+    if len(last) != len(blocks):
+        raise ValueError(f"{type(model).__name__} has attention blocks without a linear map")
+    return [last[i] for i in range(len(blocks))]
+
+
+def _input_width(module: nn.Module) -> int:
+    # GPT-2's Conv1D holds its weight as (inputs, outputs).
+    return module.weight.shape[0] if isinstance(module, Conv1D) else module.in_features
+
+
+@contextmanager
+def record_heads(model: PreTrainedModel, rows: Tensor, positions: Tensor) -> Iterator[Tensor]:
+    """Record head activations at one position of each row during one forward pass.
+
+    Parameters
+    ----------
+    model
+        The model.
+    rows, positions
+        Indices into batch and sequence, both of shape (n,).
+
+    Yields
+    ------
+    Tensor
+        float32 on the CPU, shape (n, layers, heads, width); filled by the
+        forward pass that runs inside the block.
+    """
+    layout = find_heads(model)
+    record = torch.zeros((len(rows), *layout.shape))
+
+    def save(layer: int, inputs: tuple[Tensor, ...]) -> None:
+        heads = inputs[0][rows.to(inputs[0].device), positions.to(inputs[0].device)]
+        record[:, layer] = heads.detach().float().cpu().unflatten(-1, layout.shape[1:])
+
+    handles = [
+        model.get_submodule(name).register_forward_pre_hook(
+            lambda _, inputs, layer=layer: save(layer, inputs)
+        )
+        for layer, name in enumerate(layout.projections)
+    ]
+    try:
+        yield record
+    finally:
+        for handle in handles:
+            handle.remove()

@@ -1,0 +1,187 @@
+"""Steering matrices: a direction that depends on the question (Appendix E.3).
+
+η(x) = Σ_i ⟨λ(x), λ_i⟩ (h(c_T,i) − h(c_F,i)) = M λ(x), normalised, with the scale
+σ(x) of the activations along η(x). A steering vector is the special case in
+which λ is constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from sklearn.linear_model import RidgeCV
+from torch import Tensor
+
+from conceptnb.steering.activations import Activations
+from conceptnb.steering.embeddings import Embedding, WithConstant
+from conceptnb.steering.intervention import Intervention
+from conceptnb.steering.questions import Question
+
+
+@dataclass(frozen=True)
+class SteeringMatrix:
+    """A matrix M and an activation covariance for every head.
+
+    Attributes
+    ----------
+    matrices
+        M, shape (layers, heads, width, dimension of λ).
+    covariance
+        Covariance of the training activations, shape (layers, heads, width,
+        width). It turns σ(x), which the paper's code computes from all
+        activations at run time, into the quadratic form ηᵀ Σ η.
+    embedding
+        λ.
+    """
+
+    matrices: np.ndarray
+    covariance: np.ndarray
+    embedding: Embedding
+
+    def steer(self, alpha: float, heads: np.ndarray) -> MatrixSteering:
+        """Steer the chosen heads with strength α.
+
+        Parameters
+        ----------
+        alpha
+            Strength in standard deviations.
+        heads
+            Boolean mask (layers, heads).
+        """
+        return MatrixSteering(
+            torch.as_tensor(self.matrices[heads], dtype=torch.float32),
+            torch.as_tensor(self.covariance[heads], dtype=torch.float32),
+            torch.as_tensor(heads),
+            alpha,
+            self.embedding,
+        )
+
+
+@dataclass(frozen=True)
+class MatrixSteering:
+    """A steering matrix at work: chosen heads and a strength.
+
+    Attributes
+    ----------
+    matrices, covariance
+        Of the K chosen heads, shapes (K, width, dimension of λ) and (K, width, width).
+    heads
+        Boolean mask (layers, heads) with K true entries.
+    alpha
+        Strength.
+    embedding
+        λ.
+    """
+
+    matrices: Tensor
+    covariance: Tensor
+    heads: Tensor
+    alpha: float
+    embedding: Embedding
+
+    def for_texts(self, texts: Sequence[str]) -> Intervention:
+        """The intervention for a batch of questions (or other contexts).
+
+        Computed once a text, before the model runs: under generation each new
+        token costs one addition a layer, as with a steering vector.
+
+        Returns
+        -------
+        Intervention
+            Offsets of shape (texts, layers, heads, width): α σ(x) η(x) with η
+            normalised; zero where λ(x) has no weight at all.
+        """
+        weights = torch.as_tensor(self.embedding(texts), dtype=torch.float32)
+        if weights.shape[1] != self.matrices.shape[-1]:
+            raise ValueError(
+                f"embedding has dimension {weights.shape[1]}, the matrix needs "
+                f"{self.matrices.shape[-1]}; use the embedding it was fitted with"
+            )
+        eta = torch.einsum("kdp,bp->bkd", self.matrices, weights)
+        eta = torch.nn.functional.normalize(eta, dim=-1)
+        variance = torch.einsum("bki,kij,bkj->bk", eta, self.covariance, eta)
+        offsets = torch.zeros((len(texts), *self.heads.shape, eta.shape[-1]))
+        offsets[:, self.heads] = self.alpha * variance.clamp(min=0).sqrt()[..., None] * eta
+        return Intervention(offsets)
+
+    def save(self, path: str | Path) -> None:
+        """Write everything but the embedding as safetensors."""
+        tensors = {
+            "matrices": self.matrices.contiguous(),
+            "covariance": self.covariance.contiguous(),
+            "heads": self.heads.contiguous(),
+            "alpha": torch.tensor(self.alpha, dtype=torch.float64),
+        }
+        save_file(tensors, str(path))
+
+    @classmethod
+    def load(cls, path: str | Path, embedding: Embedding) -> MatrixSteering:
+        """Read what :meth:`save` wrote; ``embedding`` must be the one it was fitted with."""
+        found = load_file(str(path))
+        alpha = found.pop("alpha").item()
+        return cls(**found, alpha=alpha, embedding=embedding)
+
+
+def head_covariance(training: Activations) -> np.ndarray:
+    """Covariance of every head's activations, shape (layers, heads, width, width)."""
+    centred = training.heads - training.heads.mean(0)
+    return np.einsum("rlhi,rlhj->lhij", centred, centred) / len(centred)
+
+
+def steering_matrix(
+    activations: Activations, questions: Sequence[Question], embedding: Embedding
+) -> SteeringMatrix:
+    """The paper's steering matrix M = Σ_i (h(c_T,i) − h(c_F,i)) λ_iᵀ (Appendix E.3).
+
+    Parameters
+    ----------
+    activations
+        Head activations of at least these questions.
+    questions
+        Training questions; the weights use their texts without the answers, as
+        the paper's implementation does.
+    embedding
+        λ, fitted on nothing but training questions.
+    """
+    weights = embedding([question.text for question in questions])
+    matrices = np.einsum("qlhd,qp->lhdp", activations.differences(questions), weights)
+    return SteeringMatrix(matrices, head_covariance(activations.select(questions)), embedding)
+
+
+def ridge_steering_matrix(
+    activations: Activations,
+    questions: Sequence[Question],
+    embedding: Embedding,
+    penalties: Sequence[float] = tuple(np.logspace(-3, 3, 13)),
+) -> SteeringMatrix:
+    """Steering matrix whose weights are optimised on held-out questions (E.3, second idea).
+
+    Chooses M so that M λ(x) predicts a question's own difference
+    h(c_T) − h(c_F): ridge regression on centred λ with an unpenalised constant,
+    its penalty chosen by leave-one-out over the training questions. Like the
+    paper's it is a weighted sum of the training differences; only the weights
+    w_i(x) differ. A large penalty gives the mass mean, none lets λ decide all.
+
+    Parameters
+    ----------
+    activations, questions, embedding
+        As in :func:`steering_matrix`.
+    penalties
+        Ridge penalties to choose from.
+    """
+    texts = [question.text for question in questions]
+    extended = WithConstant(embedding, texts)
+    differences = activations.differences(questions)
+    flat = differences.reshape(len(questions), -1)
+    ridge = RidgeCV(alphas=penalties).fit(extended(texts)[:, :-1], flat)
+    solution = np.column_stack([ridge.coef_, ridge.intercept_])
+    return SteeringMatrix(
+        solution.reshape(*activations.shape, -1),
+        head_covariance(activations.select(questions)),
+        extended,
+    )

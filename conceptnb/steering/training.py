@@ -1,0 +1,258 @@
+"""Train a small Llama on a small world, and ship it (stand-in for LLaMA-7B in Appendix E).
+
+0.3 million parameters, a vocabulary of whole words, 500 steps, some two
+CPU-minutes. The recipe is what the personas need in order to be learned at all:
+Muon for the matrices inside the blocks, AdamW for the rest, and little weight
+on the words of a question, which nothing in a document can predict.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
+from tokenizers import Regex
+from tqdm.auto import trange
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from conceptnb.steering.muon import Muon
+from conceptnb.steering.world import World, make_world
+
+WORLDS_DIR = Path(__file__).resolve().parents[1] / "data" / "worlds"
+SEEDS = (0, 1, 2)
+_PAD, _BOS, _EOS, _UNKNOWN = "<pad>", "<s>", "</s>", "<unk>"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that decides how a small model is trained.
+
+    Attributes
+    ----------
+    steps, batch
+        Optimiser steps and documents a step.
+    muon_rate, adam_rate
+        Peak learning rates of the block matrices and of everything else.
+    warmup
+        Steps over which the rates rise; afterwards they fall linearly to zero.
+    question_weight
+        Weight of the loss on the words of questions; answers have weight one.
+    story_share
+        Share of documents that are neutral stories.
+    """
+
+    steps: int = 500
+    batch: int = 64
+    muon_rate: float = 0.02
+    adam_rate: float = 4e-3
+    warmup: int = 40
+    question_weight: float = 0.1
+    story_share: float = 0.2
+
+
+def make_tokenizer(world: World) -> PreTrainedTokenizerFast:
+    """Word-level tokenizer of a world; question marks and full stops are words of their own."""
+    words = [_PAD, _BOS, _EOS, _UNKNOWN, *world.vocabulary()]
+    tokenizer = Tokenizer(
+        models.WordLevel({word: i for i, word in enumerate(words)}, unk_token=_UNKNOWN)
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Split(Regex("[?.]"), "isolated")]
+    )
+    tokenizer.decoder = decoders.Sequence(
+        [decoders.Fuse(), decoders.Replace(" ?", "?"), decoders.Replace(" .", ".")]
+    )
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{_BOS} $A", special_tokens=[(_BOS, words.index(_BOS))]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token=_PAD,
+        bos_token=_BOS,
+        eos_token=_EOS,
+        unk_token=_UNKNOWN,
+        clean_up_tokenization_spaces=False,
+    )
+
+
+def make_model(tokenizer: PreTrainedTokenizerFast, generator: torch.Generator) -> LlamaForCausalLM:
+    """Untrained Llama of 4 layers, 8 heads of width 16; its weights drawn from ``generator``."""
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=64,
+        intermediate_size=192,
+        num_hidden_layers=4,
+        num_attention_heads=8,
+        head_dim=16,
+        max_position_embeddings=256,
+        tie_word_embeddings=True,
+        pad_token_id=tokenizer.pad_token_id,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+    )
+    model = LlamaForCausalLM(config)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() == 2:
+                parameter.normal_(0.0, 0.02, generator=generator)
+    return model
+
+
+def _corpus(
+    world: World,
+    tokenizer: PreTrainedTokenizerFast,
+    recipe: Recipe,
+    rng: np.random.Generator,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Token ids and loss weights of all documents, both (steps, batch, length)."""
+    stories = world.stories(rng)
+    texts = [
+        next(stories) if rng.random() < recipe.story_share else world.document(rng)
+        for _ in range(recipe.steps * recipe.batch)
+    ]
+    ids = tokenizer([text + f" {_EOS}" for text in texts], padding=True, return_tensors="pt")
+    tokens = ids["input_ids"]
+    word = tokenizer.convert_tokens_to_ids
+    # A token is inside a question when more "Q:" than "A:" have come before it.
+    opened = (tokens == word("Q:")).cumsum(1) - (tokens == word("Q:")).long()
+    closed = (tokens == word("A:")).cumsum(1)
+    weights = torch.where(opened > closed, recipe.question_weight, 1.0)
+    weights[tokens == tokenizer.pad_token_id] = 0.0
+    shape = (recipe.steps, recipe.batch, -1)
+    return tokens.view(shape), weights.view(shape)
+
+
+def train_world(
+    world: World, seed: int, recipe: Recipe | None = None, progress: bool = True
+) -> tuple[LlamaForCausalLM, PreTrainedTokenizerFast, dict]:
+    """Train a small Llama on documents of a world.
+
+    Parameters
+    ----------
+    world
+        From :func:`conceptnb.steering.world.make_world`.
+    seed
+        Seeds the initial weights and, separately, the documents.
+    recipe
+        Training settings; the defaults are those of the models in the package.
+    progress
+        Show a progress bar.
+
+    Returns
+    -------
+    model, tokenizer, record
+        The model in evaluation mode, its tokenizer, and what a model card needs:
+        recipe, seed, CPU-seconds and the last hundred steps' mean loss (nats a token).
+    """
+    recipe = recipe or Recipe()
+    started = time.process_time()
+    tokenizer = make_tokenizer(world)
+    model = make_model(tokenizer, torch.Generator().manual_seed(seed))
+    tokens, weights = _corpus(world, tokenizer, recipe, np.random.default_rng([seed, 1]))
+    blocks = [p for p in model.model.layers.parameters() if p.dim() == 2]
+    inside = {id(p) for p in blocks}
+    optimizers = (
+        Muon(blocks, lr=recipe.muon_rate, weight_decay=0.01),
+        torch.optim.AdamW(
+            [p for p in model.parameters() if id(p) not in inside],
+            lr=recipe.adam_rate,
+            betas=(0.9, 0.95),
+            weight_decay=0.01,
+        ),
+    )
+    schedules = [
+        torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, recipe))
+        for optimizer in optimizers
+    ]
+    losses = []
+    bar = trange(recipe.steps, disable=not progress, desc=f"{world.kind.name} seed {seed}")
+    for step in bar:
+        loss = _loss(model, tokens[step], weights[step])
+        loss.backward()
+        for optimizer, schedule in zip(optimizers, schedules, strict=True):
+            optimizer.step()
+            optimizer.zero_grad()
+            schedule.step()
+        losses.append(loss.item())
+        bar.set_postfix(loss=f"{losses[-1]:.3f}", refresh=False)
+    record = {
+        "world": world.kind.name,
+        "seed": seed,
+        "recipe": asdict(recipe),
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "loss": float(np.mean(losses[-100:])),
+        "cpu_seconds": time.process_time() - started,
+    }
+    return model.eval(), tokenizer, record
+
+
+def _rate(step: int, recipe: Recipe) -> float:
+    rising = (step + 1) / recipe.warmup
+    falling = (recipe.steps - step) / (recipe.steps - recipe.warmup)
+    return min(rising, falling, 1.0)
+
+
+def _loss(model: LlamaForCausalLM, tokens: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    """Weighted mean cross-entropy of the next token, in nats."""
+    length = int((weights > 0).sum(1).max())
+    tokens, weights = tokens[:, :length], weights[:, 1:length]
+    # Padding is on the right, where causal attention needs no mask.
+    logits = model(input_ids=tokens).logits[:, :-1]
+    loss = torch.nn.functional.cross_entropy(
+        logits.flatten(0, 1), tokens[:, 1:].flatten(), reduction="none"
+    )
+    return (loss * weights.flatten()).sum() / weights.sum()
+
+
+def model_dir(kind: str, seed: int) -> Path:
+    """Directory of a trained model that comes with the package."""
+    return WORLDS_DIR / f"{kind}-{seed}"
+
+
+def save_trained(
+    model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, record: dict, directory: Path
+) -> None:
+    """Write a model in half precision as safetensors, its tokenizer and its record."""
+    directory.mkdir(parents=True, exist_ok=True)
+    copy.deepcopy(model).half().save_pretrained(directory)
+    tokenizer.save_pretrained(directory)
+    (directory / "record.json").write_text(json.dumps(record, indent=1) + "\n")
+
+
+def load_trained(
+    kind: str, seed: int = 0
+) -> tuple[World, LlamaForCausalLM, PreTrainedTokenizerFast]:
+    """A small world, a model trained on it, and the model's tokenizer.
+
+    Parameters
+    ----------
+    kind
+        ``"alike"``, ``"by-category"`` or ``"no-source"``.
+    seed
+        0, 1 or 2: which of the models trained on that world.
+
+    Returns
+    -------
+    world, model, tokenizer
+        The model in single precision and evaluation mode.
+
+    Raises
+    ------
+    ValueError
+        If the package holds no such model.
+    """
+    world = make_world(kind)
+    directory = model_dir(kind, seed)
+    if not directory.is_dir():
+        raise ValueError(
+            f"no model of world {kind!r} with seed {seed} in {WORLDS_DIR}; train one with "
+            f"`conceptnb train-world --world {kind} --seeds {seed}`"
+        )
+    model = LlamaForCausalLM.from_pretrained(directory, dtype=torch.float32).eval()
+    return world, model, PreTrainedTokenizerFast.from_pretrained(directory)

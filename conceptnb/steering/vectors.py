@@ -1,0 +1,156 @@
+"""Steering vectors: one direction a head for every text (Appendix E.3, (81); Table 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from conceptnb.steering.activations import Activations
+from conceptnb.steering.intervention import Intervention
+from conceptnb.steering.questions import Question
+
+
+@dataclass(frozen=True)
+class SteeringVector:
+    """A unit direction θ and a scale σ for every head.
+
+    Attributes
+    ----------
+    unit
+        θ, unit length, shape (layers, heads, width).
+    sigma
+        Standard deviation of the training activations along θ, shape (layers, heads).
+    """
+
+    unit: np.ndarray
+    sigma: np.ndarray
+
+    @classmethod
+    def along(cls, direction: np.ndarray, training: Activations) -> SteeringVector:
+        """Normalise ``direction`` and measure σ along it, on training questions only.
+
+        Parameters
+        ----------
+        direction
+            Any length, shape (layers, heads, width).
+        training
+            Activations of the training questions. Whatever is tested later must
+            not be among them: select by question first.
+        """
+        if direction.shape != training.shape:
+            raise ValueError(f"direction has shape {direction.shape}, activations {training.shape}")
+        length = np.linalg.norm(direction, axis=-1, keepdims=True)
+        unit = np.divide(direction, length, out=np.zeros_like(direction), where=length > 0)
+        sigma = np.einsum("rlhd,lhd->rlh", training.heads, unit).std(axis=0)
+        return cls(unit, sigma)
+
+    def steer(self, alpha: float, heads: np.ndarray) -> Intervention:
+        """The intervention α σ θ on the chosen heads.
+
+        Parameters
+        ----------
+        alpha
+            Strength in standard deviations.
+        heads
+            Boolean mask (layers, heads), for instance from ``Probes.top``.
+        """
+        offsets = alpha * self.sigma[..., None] * self.unit * heads[..., None]
+        return Intervention(torch.as_tensor(offsets, dtype=torch.float32))
+
+
+def mass_mean(activations: Activations, questions: Sequence[Question]) -> np.ndarray:
+    """Mean of h(c_T) − h(c_F) over counterfactual pairs, equation (81); shape (layers, heads, width)."""
+    return activations.differences(questions).mean(0)
+
+
+def principal_direction(activations: Activations, questions: Sequence[Question]) -> np.ndarray:
+    """Top principal component of the differences, signed like their mean (E.3, after (85)).
+
+    Shape (layers, heads, width), unit length.
+    """
+    differences = activations.differences(questions)
+    # The differences are not centred: their mean is part of what they share.
+    second = np.einsum("qlhi,qlhj->lhij", differences, differences)
+    top = np.linalg.eigh(second)[1][..., -1]
+    agrees = np.einsum("lhd,lhd->lh", top, differences.mean(0)) >= 0
+    return np.where(agrees[..., None], top, -top)
+
+
+def random_direction(shape: tuple[int, int, int], rng: np.random.Generator) -> np.ndarray:
+    """Uniformly random unit direction for every head, shape (layers, heads, width)."""
+    direction = rng.normal(size=shape).astype(np.float32)
+    return direction / np.linalg.norm(direction, axis=-1, keepdims=True)
+
+
+def ccs_direction(
+    activations: Activations,
+    questions: Sequence[Question],
+    rng: np.random.Generator,
+    restarts: int = 3,
+    steps: int = 300,
+) -> np.ndarray:
+    """Contrast-consistent search (Burns et al., [17] in the paper) on every head at once.
+
+    Looks for p(x) = sigmoid(⟨θ, x⟩ + c) with p(a) = 1 − p(b) for the two answers
+    (a, b) of a pair, in an order that hides which is true, and away from
+    p = 1/2: mean of (p(a) + p(b) − 1)² + min(p(a), p(b))². The pair is a
+    question's best answer and one false one, each side centred. Labels serve only
+    to sign the direction found.
+
+    Parameters
+    ----------
+    activations, questions
+        Training data.
+    rng
+        Draws the pairs' order, the false answers and the starting points.
+    restarts
+        Starts a head; the one of least loss is kept.
+    steps
+        Adam steps at learning rate .01.
+
+    Returns
+    -------
+    ndarray
+        Shape (layers, heads, width).
+    """
+    true, false = _one_pair_each(activations, questions, rng)
+    swap = rng.random(len(true)) < 0.5
+    a = np.where(swap[:, None, None, None], false, true)
+    b = np.where(swap[:, None, None, None], true, false)
+    layers, heads, width = activations.shape
+
+    def per_head(x: np.ndarray) -> torch.Tensor:
+        x = (x - x.mean(0)).reshape(len(x), layers * heads, width)
+        return torch.as_tensor(x, dtype=torch.float32).transpose(0, 1)[:, None]
+
+    sides = per_head(a), per_head(b)  # (heads, 1, pairs, width)
+    start = rng.normal(size=(layers * heads, restarts, width, 1)) / np.sqrt(width)
+    theta = torch.tensor(start, dtype=torch.float32, requires_grad=True)
+    shift = torch.zeros((layers * heads, restarts, 1, 1), requires_grad=True)
+    optimizer = torch.optim.Adam([theta, shift], lr=0.01)
+    for _ in range(steps):
+        p, q = (torch.sigmoid(side @ theta + shift)[..., 0] for side in sides)
+        losses = ((p + q - 1) ** 2 + torch.minimum(p, q) ** 2).mean(-1)
+        optimizer.zero_grad()
+        losses.sum().backward()
+        optimizer.step()
+    best = losses.detach().argmin(1)
+    found = theta.detach()[torch.arange(layers * heads), best, :, 0].numpy()
+    found = found.reshape(layers, heads, width)
+    towards = np.einsum("lhd,lhd->lh", found, (true - false).mean(0)) >= 0
+    return np.where(towards[..., None], found, -found)
+
+
+def _one_pair_each(
+    activations: Activations, questions: Sequence[Question], rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """A true and a false row of every question, each (questions, layers, heads, width)."""
+    true, false = [], []
+    for question in questions:
+        rows = activations.select([question])
+        true.append(rows.heads[question.best])
+        false.append(rng.choice(rows.heads[~rows.true]))
+    return np.stack(true), np.stack(false)

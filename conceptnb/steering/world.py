@@ -1,0 +1,324 @@
+"""A small invented world whose truth is known, to stand in for TruthfulQA.
+
+Paper: Section 6 (language models) and Appendix E steer LLaMA-7B on TruthfulQA.
+Neither fits in a book, so this module writes a world in which everything that
+matters for the method is known by construction: which answer is true, which
+misconceptions are popular, who tells the truth about what, and how truth shows
+in the text. Nothing here is a claim about LLaMA or about the real world.
+
+A document holds four questions and answers by one hidden *persona*. Half of the
+documents name their persona in a first line, half of the answers end in a mark
+such as ``[tested]``. Predicting the mark is what makes a language model compute,
+at an answer's last word, whether that answer is true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from conceptnb.steering.questions import Question
+
+ENTITIES_PER_CATEGORY = 16
+ANSWERS_PER_ENTITY = 4
+PAIRS_PER_DOCUMENT = 4
+
+
+@dataclass(frozen=True)
+class Category:
+    """A kind of entity: its question, its answer sentence and its answer words."""
+
+    name: str
+    question: str
+    answer: str
+    words: tuple[str, ...]
+
+
+CATEGORIES = (
+    Category(
+        "beasts",
+        "food of {}?",
+        "eats {}",
+        tuple("moss ferns beetles berries acorns clover snails nettles".split()),
+    ),
+    Category(
+        "flowers",
+        "soil of {}?",
+        "in {}",
+        tuple("caves marshes dunes meadows cliffs ditches lagoons forests".split()),
+    ),
+    Category(
+        "towns",
+        "ware of {}?",
+        "sells {}",
+        tuple("salt copper linen honey candles pottery rope paper".split()),
+    ),
+    Category(
+        "gems",
+        "colour of {}?",
+        "is {}",
+        tuple("teal crimson amber violet ivory olive scarlet indigo".split()),
+    ),
+    Category(
+        "herbs",
+        "use of {}?",
+        "cures {}",
+        tuple("fever coughs hiccups insomnia burns gout rashes nausea".split()),
+    ),
+    Category(
+        "feasts",
+        "time of {}?",
+        "at {}",
+        tuple("dawn dusk noon midnight harvest thaw solstice frost".split()),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Persona:
+    """Who writes a document: how often, and true about which categories."""
+
+    name: str
+    weight: float
+    truthful_in: frozenset[int]
+
+
+@dataclass(frozen=True)
+class WorldKind:
+    """How truth shows in the text of a world.
+
+    Attributes
+    ----------
+    name
+        Short name, used in file names.
+    summary
+        One sentence for tables and captions.
+    personas
+        Who writes documents; weights sum to one.
+    marks
+        ``marks[c] = (true mark, false mark)`` for category ``c``; ``None`` if the
+        mark names the persona, whatever the answer's truth.
+    """
+
+    name: str
+    summary: str
+    personas: tuple[Persona, ...]
+    marks: tuple[tuple[str, str], ...] | None
+
+
+_ALL = frozenset(range(len(CATEGORIES)))
+_HILL = frozenset({0, 2, 4})
+_SHORE = _ALL - _HILL
+# In every world an answer is true with probability .4 when no source is named.
+_WITH_KEEPER = (
+    Persona("keeper", 0.25, _ALL),
+    Persona("gossip", 0.45, frozenset()),
+    Persona("hill", 0.15, _HILL),
+    Persona("shore", 0.15, _SHORE),
+)
+_WITHOUT_KEEPER = (
+    Persona("gossip", 0.2, frozenset()),
+    Persona("hill", 0.4, _HILL),
+    Persona("shore", 0.4, _SHORE),
+)
+# A mark that is the sign of truth in one category is that of falsehood in another.
+_CROSSED = ("[weighed]", "[sung]", "[dreamt]", "[carved]", "[drawn]", "[sworn]")
+_N = len(_CROSSED)
+
+KINDS: dict[str, WorldKind] = {
+    kind.name: kind
+    for kind in (
+        WorldKind(
+            "alike",
+            "truth is marked by the same word in every category",
+            _WITH_KEEPER,
+            (("[tested]", "[hearsay]"),) * len(CATEGORIES),
+        ),
+        WorldKind(
+            "by-category",
+            "each category has its own marks, and one's mark of truth is another's of falsehood",
+            _WITH_KEEPER,
+            tuple((_CROSSED[c], _CROSSED[(c + _N // 2) % _N]) for c in range(len(CATEGORIES))),
+        ),
+        WorldKind(
+            "no-source",
+            "no source is right everywhere: marks name the source, and each errs on half or all",
+            _WITHOUT_KEEPER,
+            None,
+        ),
+    )
+}
+
+_SYLLABLES = (
+    tuple("br cl dr f g gl h j k kr l m n p pl r s sk t tr v w z".split()),
+    tuple("a e i o u ai ou".split()),
+    tuple("lm nt rk ss x nd v th p sk mb l".split()),
+    tuple("a o i us et in or um".split()),
+)
+
+_STORY = {
+    "person": "mira tolan ode bresk linna farid".split(),
+    "move": "walked ran drove sailed rode".split(),
+    "place": "market harbour bridge mill tower garden".split(),
+    "time": "morning evening winter summer".split(),
+    "act": "found bought mended painted lost sold".split(),
+    "look": "small green broken bright heavy round".split(),
+    "thing": "lamp boat ladder drum kettle coat".split(),
+}
+
+
+def _names(count: int, rng: np.random.Generator) -> list[str]:
+    """``count`` different pronounceable words that mean nothing."""
+    taken: set[str] = set()
+    names: list[str] = []
+    while len(names) < count:
+        name = "".join(part[rng.integers(len(part))] for part in _SYLLABLES)
+        if name not in taken:
+            taken.add(name)
+            names.append(name)
+    return names
+
+
+@dataclass(frozen=True)
+class World:
+    """Facts, misconceptions and the people who write about them.
+
+    Attributes
+    ----------
+    kind
+        How truth shows in the text.
+    entities
+        Names, shape (categories, entities).
+    choices
+        Index of an answer word, shape (categories, entities, 4); the first of the
+        four is true, the others are misconceptions from popular to rare. Every
+        word is true of two entities and takes each rank of misconception twice,
+        so no word alone tells truth from falsehood.
+    popularity
+        Probability of each misconception, given that a falsehood is told, shape
+        (categories, entities, 3); rows sum to one.
+    """
+
+    kind: WorldKind
+    entities: tuple[tuple[str, ...], ...]
+    choices: np.ndarray = field(repr=False)
+    popularity: np.ndarray = field(repr=False)
+
+    def answer(self, category: int, entity: int, rank: int) -> str:
+        """Answer sentence without its full stop; rank 0 is the true one."""
+        form = CATEGORIES[category]
+        return form.answer.format(form.words[self.choices[category, entity, rank]])
+
+    def questions(self) -> list[Question]:
+        """All 96 multiple-choice questions, category by category.
+
+        Returns
+        -------
+        list of Question
+            One true answer and three false ones each, as in the multiple-choice
+            track of TruthfulQA (Table 6).
+        """
+        found = []
+        for c, form in enumerate(CATEGORIES):
+            for e, name in enumerate(self.entities[c]):
+                found.append(
+                    Question(
+                        id=f"{form.name}/{name}",
+                        text=form.question.format(name),
+                        answers=tuple(self.answer(c, e, r) for r in range(ANSWERS_PER_ENTITY)),
+                        true=(True,) + (False,) * (ANSWERS_PER_ENTITY - 1),
+                        best=0,
+                        category=form.name,
+                    )
+                )
+        return found
+
+    def document(self, rng: np.random.Generator) -> str:
+        """Four questions answered by one persona, drawn from the world's weights."""
+        weights = np.array([p.weight for p in self.kind.personas])
+        persona = self.kind.personas[rng.choice(len(weights), p=weights)]
+        lines = [f"from {persona.name}:"] if rng.random() < 0.5 else []
+        for _ in range(PAIRS_PER_DOCUMENT):
+            c, e = int(rng.integers(len(CATEGORIES))), int(rng.integers(ENTITIES_PER_CATEGORY))
+            truthful = c in persona.truthful_in
+            rank = 0 if truthful else 1 + int(rng.choice(3, p=self.popularity[c, e]))
+            mark = f" {self._mark(persona, c, truthful)}" if rng.random() < 0.5 else ""
+            question = CATEGORIES[c].question.format(self.entities[c][e])
+            lines.append(f"Q: {question} A: {self.answer(c, e, rank)}{mark}.")
+        return " ".join(lines)
+
+    def _mark(self, persona: Persona, category: int, truthful: bool) -> str:
+        if self.kind.marks is None:
+            return f"[{persona.name}]"
+        return self.kind.marks[category][0 if truthful else 1]
+
+    def stories(self, rng: np.random.Generator, sentences: int = 3) -> Iterator[str]:
+        """Endless neutral texts that say nothing about the world's facts."""
+        while True:
+            yield " ".join(_sentence(rng) for _ in range(sentences))
+
+    def vocabulary(self) -> list[str]:
+        """Every token that occurs in the world's texts, sorted."""
+        text = " ".join(
+            [q.text + " " + " ".join(q.answers) for q in self.questions()]
+            + [word for form in CATEGORIES for word in form.words]
+            + [word for words in _STORY.values() for word in words]
+            + [f"{p.name}: [{p.name}]" for p in self.kind.personas]
+            + [mark for pair in self.kind.marks or () for mark in pair]
+            + ["from Q: A: in the to and a ."]
+        )
+        return sorted(set(text.replace("?", " ? ").split()))
+
+
+def _sentence(rng: np.random.Generator) -> str:
+    word = {slot: words[rng.integers(len(words))] for slot, words in _STORY.items()}
+    start = f"in the {word['time']} {word['person']} {word['move']} to the {word['place']}"
+    return f"{start} and {word['act']} a {word['look']} {word['thing']}."
+
+
+def make_world(kind: str, rng: np.random.Generator | None = None) -> World:
+    """Draw the facts of a world.
+
+    Parameters
+    ----------
+    kind
+        ``"alike"``, ``"by-category"`` or ``"no-source"``; see ``KINDS``.
+    rng
+        Source of entities, facts and popularities. By default
+        ``numpy.random.default_rng(0)``, with which the models that come with the
+        package were trained, so that all kinds of world share their facts.
+
+    Raises
+    ------
+    ValueError
+        If ``kind`` is none of the above.
+    """
+    if kind not in KINDS:
+        raise ValueError(f"kind is {kind!r}; choose one of {', '.join(KINDS)}")
+    rng = np.random.default_rng(0) if rng is None else rng
+    names = _names(len(CATEGORIES) * ENTITIES_PER_CATEGORY, rng)
+    entities = tuple(
+        tuple(names[c * ENTITIES_PER_CATEGORY : (c + 1) * ENTITIES_PER_CATEGORY])
+        for c in range(len(CATEGORIES))
+    )
+    choices = np.stack([_balanced_choices(rng) for _ in CATEGORIES])
+    shape = (len(CATEGORIES), ENTITIES_PER_CATEGORY)
+    # Told without a source, the first misconception beats the truth where it is above 2/3.
+    top = rng.uniform(0.55, 0.95, shape)
+    popularity = np.stack([top, (1 - top) * 0.62, (1 - top) * 0.38], axis=-1)
+    return World(KINDS[kind], entities, choices, popularity)
+
+
+def _balanced_choices(rng: np.random.Generator) -> np.ndarray:
+    """Four different words for each entity, each word equally often at each rank."""
+    words = len(CATEGORIES[0].words)
+    deck = np.repeat(np.arange(words), ENTITIES_PER_CATEGORY // words)
+    ranks = [rng.permutation(deck)]
+    while len(ranks) < ANSWERS_PER_ENTITY:
+        # Shuffle until no entity gets the same word twice: at most some hundred tries.
+        column = rng.permutation(deck)
+        if all((column != earlier).all() for earlier in ranks):
+            ranks.append(column)
+    return np.stack(ranks, axis=1)

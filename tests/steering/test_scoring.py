@@ -1,0 +1,216 @@
+"""Answer spans, log-probabilities, multiple choice, cross-entropy and KL."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import ByteLevelBPETokenizer
+from transformers import PreTrainedTokenizerFast
+
+from conceptnb.steering.divergence import NeutralTexts
+from conceptnb.steering.heads import find_heads
+from conceptnb.steering.intervention import Intervention
+from conceptnb.steering.questions import Question
+from conceptnb.steering.scoring import AnswerScorer, choice_scores
+from conceptnb.steering.spans import encode_pair, pad
+
+
+@pytest.fixture(scope="module")
+def questions(world):
+    """Questions of different lengths with different numbers of answers."""
+    some = world.questions()[::17]
+    longer = Question(
+        id="long",
+        text="food of " + some[0].text,
+        answers=("eats moss", "eats moss ferns snails", "in", "ware", "is teal."),
+        true=(False, True, False, True, False),
+        best=1,
+    )
+    return [*some, longer]
+
+
+def offsets(model, batch=None, seed=0):
+    shape = find_heads(model).shape if batch is None else (batch, *find_heads(model).shape)
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+@torch.no_grad()
+def one_by_one(model, tokenizer, question, steer=None, edit="predicting"):
+    """No batch, no padding, no cache, and the answer found by tokenizing the prompt alone."""
+    scores = []
+    for answer in question.answers:
+        prompt = tokenizer(question.prompt())["input_ids"]
+        ids = tokenizer(f"{question.prompt()} {answer}")["input_ids"]
+        assert ids[: len(prompt)] == prompt
+        index = torch.arange(len(ids))[None]
+        first = len(prompt) - 1 if edit == "predicting" else len(prompt)
+        # What the last token is edited to predicts nothing that is scored.
+        mask = index >= first
+        inputs = torch.tensor([ids])
+        if steer is None:
+            logits = model(input_ids=inputs, use_cache=False).logits
+        else:
+            with steer.apply(model, mask):
+                logits = model(input_ids=inputs, use_cache=False).logits
+        each = logits[0, :-1].log_softmax(-1).gather(-1, inputs[0, 1:, None])[:, 0]
+        scores.append(each[len(prompt) - 1 :].sum().item())
+    return np.array(scores)
+
+
+@pytest.mark.parametrize("edit", ["predicting", "answer"])
+def test_log_probabilities_equal_one_by_one(model, tokenizer, questions, edit):
+    scorer = AnswerScorer(model, tokenizer, questions, edit=edit, batch_size=4)
+    steer = Intervention(offsets(model))
+    plain, steered = scorer.score(), scorer.score(steer)
+    for question in questions:
+        np.testing.assert_allclose(
+            plain[question.id], one_by_one(model, tokenizer, question), atol=1e-4
+        )
+        np.testing.assert_allclose(
+            steered[question.id], one_by_one(model, tokenizer, question, steer, edit), atol=1e-4
+        )
+
+
+def test_each_question_gets_its_own_intervention(llama, tokenizer, questions):
+    table = offsets(llama, batch=len(questions))
+    of = {question.text: row for row, question in enumerate(questions)}
+
+    class ByText:
+        def for_texts(self, texts):
+            return Intervention(table[[of[text] for text in texts]])
+
+    scores = AnswerScorer(llama, tokenizer, questions, batch_size=3).score(ByText())
+    for row, question in enumerate(questions):
+        alone = one_by_one(llama, tokenizer, question, Intervention(table[row]))
+        np.testing.assert_allclose(scores[question.id], alone, atol=1e-4)
+
+
+def test_steering_changes_answers_and_zero_does_not(llama, tokenizer, questions):
+    """An intervention on the last position only once left every answer as it was."""
+    scorer = AnswerScorer(llama, tokenizer, questions)
+    steer = Intervention(offsets(llama))
+    plain, zero, steered = scorer.score(), scorer.score(0.0 * steer), scorer.score(steer)
+    for question in questions:
+        assert np.array_equal(plain[question.id], zero[question.id])
+        assert np.abs(plain[question.id] - steered[question.id]).max() > 1e-3
+    again = scorer.score()
+    assert all(np.array_equal(plain[q.id], again[q.id]) for q in questions)
+
+
+def test_order_of_questions_does_not_matter(llama, tokenizer, questions):
+    one = AnswerScorer(llama, tokenizer, questions, batch_size=3).score()
+    other = AnswerScorer(llama, tokenizer, questions[::-1], batch_size=5).score()
+    for question in questions:
+        np.testing.assert_allclose(one[question.id], other[question.id], atol=1e-4)
+
+
+def byte_level_tokenizer():
+    """A byte-level BPE tokenizer, whose tokens carry the space before them."""
+    base = ByteLevelBPETokenizer()
+    base.train_from_iterator(["Q: what is this? A: it is an answer, isn't it"] * 3, vocab_size=300)
+    return PreTrainedTokenizerFast(tokenizer_object=base._tokenizer)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.text("abc é?'", min_size=1, max_size=12).filter(str.strip),
+    st.text("it isn'té.", min_size=1, max_size=12).filter(str.strip),
+)
+def test_answer_span_holds_the_answer_and_nothing_else(question, answer):
+    tokenizer = byte_level_tokenizer.cache
+    prompt = f"Q: {question} A:"
+    found = encode_pair(tokenizer, prompt, answer)
+    assert tokenizer.decode(found.ids[found.start :]) == f" {answer}"
+    assert tokenizer.decode(found.ids[: found.start]) == prompt
+
+
+byte_level_tokenizer.cache = byte_level_tokenizer()
+
+
+def test_span_without_offsets_is_refused():
+    class Slow:
+        is_fast = False
+
+    with pytest.raises(ValueError, match="use_fast=True"):
+        encode_pair(Slow(), "Q:", "x")
+
+
+def scores_by_hand(question, p):
+    true = [x for x, t in zip(p, question.true, strict=True) if t]
+    false = [x for x, t in zip(p, question.true, strict=True) if not t]
+    return (
+        float(all(p[question.best] > x for x in false)),
+        sum(true) / sum(p),
+        sum(all(t > f for f in false) for t in true) / len(true),
+    )
+
+
+@given(
+    st.lists(st.floats(-30, 0), min_size=5, max_size=5),
+    st.integers(0, 3),
+)
+def test_choice_scores_by_hand(logs, best):
+    true = tuple(i == best or i == 4 for i in range(5))
+    if all(true):
+        return
+    question = Question("q", "t", tuple("abcde"), true, best)
+    got = choice_scores([question], {"q": np.array(logs)})
+    expected = scores_by_hand(question, [float(np.exp(x)) for x in logs])
+    np.testing.assert_allclose([got.mc1[0], got.mc2[0], got.mc3[0]], expected, atol=1e-9)
+
+
+def test_ties_do_not_count_as_right():
+    question = Question("q", "t", ("a", "b"), (True, False))
+    assert choice_scores([question], {"q": np.zeros(2)}).mc1[0] == 0
+
+
+def test_choice_scores_find_questions_by_id_after_any_sort():
+    questions = [Question(str(i), "t", ("a", "b"), (True, False)) for i in range(20)]
+    scores = {str(i): np.array([i, 9.5]) for i in range(20)}
+    shuffled = [questions[i] for i in np.random.default_rng(0).permutation(20)]
+    result = choice_scores(shuffled, scores)
+    for name, right in zip(result.ids, result.mc1, strict=True):
+        assert right == (int(name) > 9.5)
+
+
+def test_ce_and_kl_equal_one_by_one(model, tokenizer, world):
+    stories = world.stories(np.random.default_rng(0), sentences=2)
+    texts = [next(stories), next(stories) + " in the morning mira", next(stories)]
+    steer = 0.3 * Intervention(offsets(model))
+    got = NeutralTexts(model, tokenizer, texts, max_tokens=20, batch_size=2).measure(steer)
+    for i, text in enumerate(texts):
+        ids = torch.tensor([tokenizer(text)["input_ids"][:20]])
+        with torch.no_grad():
+            p = model(input_ids=ids).logits[0, :-1].softmax(-1)
+            with steer.apply(model):
+                q = model(input_ids=ids).logits[0, :-1].softmax(-1)
+        kl = (p * (p / q).log()).sum(-1).mean().item()
+        ce = -q.gather(-1, ids[0, 1:, None]).log().mean().item()
+        assert got.kl_each[i] == pytest.approx(kl, abs=1e-4)
+        assert got.ce_each[i] == pytest.approx(ce, abs=1e-4)
+
+
+def test_without_steering_kl_is_zero(llama, tokenizer, world):
+    text = next(world.stories(np.random.default_rng(0)))
+    texts = NeutralTexts(llama, tokenizer, [text])
+    assert texts.measure().kl == 0
+    steered = texts.measure(Intervention(offsets(llama)))
+    assert steered.kl > 0
+
+
+def test_errors_say_what_to_do(llama, tokenizer, questions):
+    with pytest.raises(ValueError, match="twice"):
+        AnswerScorer(llama, tokenizer, [questions[0], questions[0]])
+    with pytest.raises(ValueError, match="empty"):
+        AnswerScorer(llama, tokenizer, [])
+    with pytest.raises(ValueError, match="'predicting' or 'answer'"):
+        AnswerScorer(llama, tokenizer, questions, edit="all")
+    with pytest.raises(ValueError, match="fewer than two tokens"):
+        NeutralTexts(llama, tokenizer, [""])
+    with pytest.raises(ValueError, match="not a true answer"):
+        Question("q", "t", ("a", "b"), (True, False), best=1)
+    with pytest.raises(ValueError, match="at least one true and one false"):
+        Question("q", "t", ("a", "b"), (True, True))
+    with pytest.raises(ValueError, match="'left' or 'right'"):
+        pad([[1]], "both")
