@@ -38,6 +38,16 @@ COMMANDS: tuple[Command, ...] = (
         "conceptnb.commands.reproduce_synthetic",
         "Tables 1 and 7: synthetic identifiability, ours beside the paper's",
     ),
+    Command(
+        "reproduce steering",
+        "conceptnb.commands.reproduce_steering",
+        "Table 6 on the small worlds, or on a real language model with --model",
+    ),
+    Command(
+        "train-world",
+        "conceptnb.commands.train_world",
+        "train the small language models of the steering chapters",
+    ),
 )
 
 

@@ -1,6 +1,6 @@
 """Train a small Llama on a small world, and ship it (stand-in for LLaMA-7B in Appendix E).
 
-0.3 million parameters, a vocabulary of whole words, 500 steps, some two
+0.3 million parameters, a vocabulary of whole words, 400 steps, some two
 CPU-minutes. The recipe is what the personas need in order to be learned at all:
 Muon for the matrices inside the blocks, AdamW for the rest, and little weight
 on the words of a question, which nothing in a document can predict.
@@ -47,7 +47,7 @@ class Recipe:
         Share of documents that are neutral stories.
     """
 
-    steps: int = 500
+    steps: int = 400
     batch: int = 64
     muon_rate: float = 0.02
     adam_rate: float = 4e-3

@@ -207,7 +207,7 @@ class World:
     popularity: np.ndarray = field(repr=False)
 
     def answer(self, category: int, entity: int, rank: int) -> str:
-        """Answer sentence without its full stop; rank 0 is the true one."""
+        """Answer without its full stop; rank 0 is the true one."""
         form = CATEGORIES[category]
         return form.answer.format(form.words[self.choices[category, entity, rank]])
 
@@ -269,7 +269,7 @@ class World:
             + [mark for pair in self.kind.marks or () for mark in pair]
             + ["from Q: A: in the to and a ."]
         )
-        return sorted(set(text.replace("?", " ? ").split()))
+        return sorted(set(text.replace("?", " ? ").replace(".", " . ").split()))
 
 
 def _sentence(rng: np.random.Generator) -> str:
