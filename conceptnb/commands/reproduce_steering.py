@@ -3,12 +3,31 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
-MODULES = ["conceptnb.steering", "conceptnb.data.worlds"]
+import numpy as np
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+
+from conceptnb import results
+from conceptnb.steering.estimate import estimate
+from conceptnb.steering.methods import METHODS, SENTENCE_BERT, category_oracle
+from conceptnb.steering.study import Plan, Study
+from conceptnb.steering.training import load_trained, trained_models
+from conceptnb.steering.truthfulqa import edition, find_truthfulqa, read_truthfulqa
+
+_NUMBERS_COME_FROM = (
+    "activations divergence embeddings heads intervention matrices methods "
+    "probes questions scoring spans study vectors world"
+)
+MODULES = [
+    "conceptnb.data.worlds",
+    *(f"conceptnb.steering.{m}" for m in _NUMBERS_COME_FROM.split()),
+]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,16 +56,13 @@ def run(args: argparse.Namespace) -> int:
 
 def run_worlds(args: argparse.Namespace) -> int:
     """Every method on every small world and model seed."""
-    from conceptnb.steering.training import SEEDS
-    from conceptnb.steering.world import KINDS
-
     started = time.process_time()
     rows: list[dict[str, Any]] = []
-    for kind in KINDS:
-        for seed in SEEDS:
-            study = world_study(kind, seed, plan(args), _inside(args.checkpoints, f"{kind}-{seed}"))
-            rows += [{"world": kind, "model_seed": seed, **row} for row in study.run()]
-            print(f"{kind}, model seed {seed}: done", file=sys.stderr)
+    for kind, seed in trained_models():
+        folder = _inside(args.checkpoints, f"{kind}-{seed}")
+        study = world_study(kind, seed, make_plan(args), folder)
+        rows += [{"world": kind, "model_seed": seed, **row} for row in study.run()]
+        print(f"{kind}, model seed {seed}: done", file=sys.stderr)
     return _save(
         args,
         "steering",
@@ -60,35 +76,19 @@ def run_worlds(args: argparse.Namespace) -> int:
     )
 
 
-def world_study(kind: str, seed: int, the_plan: Any = None, checkpoints: Path | None = None) -> Any:
-    """The study of one small model: its questions, 32 neutral stories, every method."""
-    import itertools
-
-    import numpy as np
-
-    from conceptnb.steering.methods import METHODS, category_oracle
-    from conceptnb.steering.study import Study
-    from conceptnb.steering.training import load_trained
-
+def world_study(
+    kind: str, seed: int, plan: Plan | None = None, checkpoints: Path | None = None
+) -> Study:
+    """Return the study of one small model: its questions, 16 neutral stories, every method."""
     world, model, tokenizer = load_trained(kind, seed)
     questions = world.questions()
-    stories = list(itertools.islice(world.stories(np.random.default_rng(99)), 32))
+    stories = list(itertools.islice(world.stories(np.random.default_rng(99)), 16))
     methods = METHODS | category_oracle(questions)
-    return Study(
-        model, tokenizer, questions, stories, methods, the_plan, checkpoints, progress=True
-    )
+    return Study(model, tokenizer, questions, stories, methods, plan, checkpoints, progress=True)
 
 
 def run_model(args: argparse.Namespace) -> int:
     """Every method on a real model and TruthfulQA."""
-    import torch
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
-
-    from conceptnb.steering.estimate import estimate
-    from conceptnb.steering.methods import METHODS, SENTENCE_BERT, category_oracle
-    from conceptnb.steering.study import Study
-    from conceptnb.steering.truthfulqa import edition, find_truthfulqa, read_truthfulqa
-
     started = time.process_time()
     path = find_truthfulqa(None if args.data == "truthfulqa" else args.data)
     questions = read_truthfulqa(path)
@@ -98,9 +98,9 @@ def run_model(args: argparse.Namespace) -> int:
     stored = getattr(config, "dtype", None) or torch.float32
     dtype = stored if args.dtype == "auto" else getattr(torch, args.dtype)
     methods = METHODS | category_oracle(questions) | (SENTENCE_BERT if args.sentence_bert else {})
-    the_plan = plan(args, heads=(48,), alphas=(15.0,), batch_size=args.batch_size)
+    plan = make_plan(args, heads=(48,), alphas=(15.0,), batch_size=args.batch_size)
     print(f"{path}: {edition(questions, path)}")
-    print(estimate(args.model, tokenizer, questions, texts, the_plan, len(methods), dtype))
+    print(estimate(args.model, tokenizer, questions, texts, plan, len(methods), dtype))
     if not args.yes and input("start? [y/N] ").strip().lower() != "y":
         return 1
     model = AutoModelForCausalLM.from_pretrained(
@@ -108,23 +108,19 @@ def run_model(args: argparse.Namespace) -> int:
     ).eval()
     name = "steering-" + "".join(c if c.isalnum() else "-" for c in Path(args.model).name)
     folder = args.checkpoints or Path(f"{name}-checkpoints")
-    study = Study(
-        model, tokenizer, questions, texts, methods, the_plan, folder, progress=True
-    )
+    study = Study(model, tokenizer, questions, texts, methods, plan, folder, progress=True)
     rows = [{"world": Path(args.model).name, "model_seed": 0, **row} for row in study.run()]
     notes = {"model": args.model, "data": edition(questions, path), "texts": args.texts}
     return _save(args, name, rows, started, notes)
 
 
-def plan(
+def make_plan(
     args: argparse.Namespace,
     heads: tuple[int, ...] | None = None,
     alphas: tuple[float, ...] | None = None,
     batch_size: int = 64,
-) -> Any:
-    """The plan that the options describe; ``heads`` and ``alphas`` where they say nothing."""
-    from conceptnb.steering.study import Plan
-
+) -> Plan:
+    """Return the plan that the options describe; ``heads`` and ``alphas`` where they say nothing."""
     usual = Plan()
     return Plan(
         heads=tuple(args.heads) if args.heads else heads or usual.heads,
@@ -136,7 +132,7 @@ def plan(
 
 
 def _neutral_texts(source: str | None, count: int = 100) -> list[str]:
-    """The first hundred neutral texts of a file or of a data set's column ``text``."""
+    """Return the first hundred neutral texts of a file or of a data set's column ``text``."""
     if source is None:
         raise ValueError(
             "--texts is missing: cross-entropy and KL need neutral text; give a file with one "
@@ -146,7 +142,7 @@ def _neutral_texts(source: str | None, count: int = 100) -> list[str]:
         lines = Path(source).read_text(encoding="utf-8").splitlines()
         return [line for line in lines if line.strip()][:count]
     try:
-        import datasets
+        import datasets  # noqa: PLC0415 - an optional package
     except ImportError as error:
         raise ValueError(
             f"--texts {source} is no file, and reading it as a data set needs the package datasets"
@@ -162,7 +158,6 @@ def _inside(folder: Path | None, name: str) -> Path | None:
 def _save(
     args: argparse.Namespace, name: str, rows: list, started: float, notes: dict[str, Any]
 ) -> int:
-    from conceptnb import results
 
     where = None
     if args.out is not None:

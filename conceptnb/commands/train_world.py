@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from conceptnb.steering.world import KINDS
+from conceptnb.steering.training import WORLDS_DIR, save_trained, train_world
+from conceptnb.steering.world import KINDS, make_world
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,9 +22,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train and save each model asked for."""
-    from conceptnb.steering.training import WORLDS_DIR, save_trained, train_world
-    from conceptnb.steering.world import make_world
-
     folder = args.out or WORLDS_DIR
     for seed in args.seeds:
         for kind in [args.world] if args.world else KINDS:

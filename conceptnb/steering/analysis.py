@@ -170,7 +170,7 @@ def frontier(rows: Sequence[Row], method: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _baseline_of(rows: Sequence[Row], row: Row) -> Row:
-    """The unsteered model's row of the same run."""
+    """Return the unsteered model's row of the same run."""
     run = {key: row[key] for key in ("world", "model_seed", "split_seed") if key in row}
     return select(rows, method="baseline", **run)[0]
 

@@ -82,7 +82,9 @@ class NeutralTexts:
             part = self.texts[start : start + batch_size]
             ids, mask = pad([tokenizer(text)["input_ids"][:max_tokens] for text in part], "right")
             if int(mask.sum(1).min()) < 2:
-                raise ValueError("texts holds a text of fewer than two tokens, which predicts nothing")
+                raise ValueError(
+                    "texts holds a text of fewer than two tokens, which predicts nothing"
+                )
             with torch.no_grad():
                 self._batches.append((part, ids, mask, self._predict(ids, mask)))
 

@@ -15,6 +15,8 @@ import torch
 from sklearn.feature_extraction.text import TfidfVectorizer
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
+from conceptnb.steering.spans import pad
+
 
 class Embedding(Protocol):
     """Maps texts to vectors λ."""
@@ -64,13 +66,20 @@ class StateEmbedding:
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
         """Embeddings (texts, hidden size)."""
-        rows = []
-        for text in texts:
-            ids = torch.tensor([self.tokenizer(text)["input_ids"]], device=self.model.device)
+        blocks = []
+        for start in range(0, len(texts), 64):
+            rows = [self.tokenizer(text)["input_ids"] for text in texts[start : start + 64]]
+            ids, mask = (part.to(self.model.device) for part in pad(rows, "right"))
             with torch.no_grad():
-                states = self.model(input_ids=ids, output_hidden_states=True, logits_to_keep=1)
-            rows.append(states.hidden_states[self.layer][0].float().mean(0).cpu().numpy())
-        return _unit_rows(np.stack(rows))
+                found = self.model(
+                    input_ids=ids,
+                    attention_mask=mask,
+                    output_hidden_states=True,
+                    logits_to_keep=1,
+                )
+            states = found.hidden_states[self.layer].float() * mask[..., None]
+            blocks.append((states.sum(1) / mask.sum(1, keepdim=True)).cpu().numpy())
+        return _unit_rows(np.concatenate(blocks))
 
 
 class SentenceBert:

@@ -53,9 +53,7 @@ def answer(
     return tokenizer.batch_decode(found[:, ids.shape[1] :], skip_special_tokens=True)
 
 
-def kinds_of_answers(
-    questions: Sequence[Question], answers: Sequence[str]
-) -> dict[str, float]:
+def kinds_of_answers(questions: Sequence[Question], answers: Sequence[str]) -> dict[str, float]:
     """Shares of true answers, misconceptions, other answers of the category, and the rest.
 
     For questions of a small world.
@@ -94,7 +92,9 @@ def accuracy_by_source(
         preface = f"from {source}: " if source else ""
         scores = AnswerScorer(model, tokenizer, questions, preface).score()
         out[source or "no source named"] = [
-            float(choice_scores([q for q in questions if q.category == form.name], scores).mc1.mean())
+            float(
+                choice_scores([q for q in questions if q.category == form.name], scores).mc1.mean()
+            )
             for form in CATEGORIES
         ]
     return out

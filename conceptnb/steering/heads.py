@@ -89,17 +89,19 @@ def _find_heads(model: PreTrainedModel) -> HeadLayout:
     if len(widths) != 1 or next(iter(widths)) % n_heads:
         raise ValueError(
             f"the output projections of {type(model).__name__} have input widths {sorted(widths)}, "
-            f"which {n_heads} heads a layer do not fill evenly; layers that differ are not supported"
+            f"which {n_heads} heads a layer do not fill evenly; layers may not differ"
         )
     return HeadLayout(tuple(names[m] for m in last), n_heads, widths.pop() // n_heads)
 
 
 def _attention_blocks(model: nn.Module, n_layers: int) -> list[nn.Module]:
-    """The attention block of each layer: the child whose class says so."""
+    """Return the attention block of each layer: the child whose class says so."""
     for module in model.modules():
         if not isinstance(module, nn.ModuleList) or len(module) != n_layers:
             continue
-        found = [[c for c in layer.children() if "Attention" in type(c).__name__] for layer in module]
+        found = [
+            [c for c in layer.children() if "Attention" in type(c).__name__] for layer in module
+        ]
         if all(len(children) == 1 for children in found):
             return [children[0] for children in found]
     raise ValueError(
@@ -109,7 +111,7 @@ def _attention_blocks(model: nn.Module, n_layers: int) -> list[nn.Module]:
 
 
 def _last_linear_maps(model: PreTrainedModel, blocks: list[nn.Module]) -> list[nn.Module]:
-    """The linear map that runs last inside each block, seen on one token."""
+    """Return the linear map that runs last inside each block, seen on one token."""
     last: dict[int, nn.Module] = {}
     handles = []
     for i, block in enumerate(blocks):

@@ -58,13 +58,13 @@ class Intervention:
         return Intervention(self.offsets + other.offsets)
 
     def __mul__(self, factor: float) -> Intervention:
-        """The same direction, ``factor`` times as strong."""
+        """Return the same direction, ``factor`` times as strong."""
         return Intervention(self.offsets * factor)
 
     __rmul__ = __mul__
 
-    def for_texts(self, texts: Sequence[str]) -> Intervention:  # noqa: ARG002
-        """These offsets: a steering vector is the same for every text."""
+    def for_texts(self, texts: Sequence[str]) -> Intervention:
+        """Return these offsets: a steering vector is the same for every text."""
         return self
 
     def select(self, rows: Tensor) -> Intervention:
@@ -72,7 +72,9 @@ class Intervention:
         return self if self.batch_size is None else Intervention(self.offsets[rows])
 
     @contextmanager
-    def apply(self, model: PreTrainedModel, positions: Positions | Tensor = "all") -> Iterator[None]:
+    def apply(
+        self, model: PreTrainedModel, positions: Positions | Tensor = "all"
+    ) -> Iterator[None]:
         """Steer ``model`` inside a ``with`` block.
 
         On leaving, by the end or by an error, every hook is gone and the model

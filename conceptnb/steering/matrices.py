@@ -85,7 +85,7 @@ class MatrixSteering:
     embedding: Embedding
 
     def for_texts(self, texts: Sequence[str]) -> Intervention:
-        """The intervention for a batch of questions (or other contexts).
+        """Return the intervention for a batch of questions (or other contexts).
 
         Computed once a text, before the model runs: under generation each new
         token costs one addition a layer, as with a steering vector.
@@ -136,7 +136,7 @@ def head_covariance(training: Activations) -> np.ndarray:
 def steering_matrix(
     activations: Activations, questions: Sequence[Question], embedding: Embedding
 ) -> SteeringMatrix:
-    """The paper's steering matrix M = Σ_i (h(c_T,i) − h(c_F,i)) λ_iᵀ (Appendix E.3).
+    """Return the paper's steering matrix M = Σ_i (h(c_T,i) − h(c_F,i)) λ_iᵀ (Appendix E.3).
 
     Parameters
     ----------

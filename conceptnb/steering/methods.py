@@ -18,7 +18,12 @@ from conceptnb.steering.embeddings import (
     StateEmbedding,
     TfidfEmbedding,
 )
-from conceptnb.steering.matrices import SteeringMatrix, ridge_steering_matrix, steering_matrix
+from conceptnb.steering.matrices import (
+    MatrixSteering,
+    SteeringMatrix,
+    ridge_steering_matrix,
+    steering_matrix,
+)
 from conceptnb.steering.probes import Probes
 from conceptnb.steering.questions import Question
 from conceptnb.steering.vectors import (
@@ -64,7 +69,7 @@ class Training:
         return TfidfEmbedding(self.texts)
 
     def states(self) -> Embedding:
-        """The model's own middle states."""
+        """Return the model's own middle states."""
         return StateEmbedding(self.model, self.tokenizer)
 
 
@@ -80,15 +85,15 @@ def _ccs(t: Training, rng: np.random.Generator) -> Fitted:
     return _vector(ccs_direction(t.activations, t.questions, rng), t)
 
 
-def _probe(t: Training, rng: np.random.Generator) -> Fitted:  # noqa: ARG001
+def _probe(t: Training, rng: np.random.Generator) -> Fitted:
     return _vector(t.probes.weights, t)
 
 
-def _mass_mean(t: Training, rng: np.random.Generator) -> Fitted:  # noqa: ARG001
+def _mass_mean(t: Training, rng: np.random.Generator) -> Fitted:
     return _vector(mass_mean(t.activations, t.questions), t)
 
 
-def _principal(t: Training, rng: np.random.Generator) -> Fitted:  # noqa: ARG001
+def _principal(t: Training, rng: np.random.Generator) -> Fitted:
     return _vector(principal_direction(t.activations, t.questions), t)
 
 
@@ -127,6 +132,24 @@ def _sentence_bert() -> SentenceBert:
 
 
 def category_oracle(questions: Sequence[Question]) -> dict[str, Callable[..., Fitted]]:
-    """The ceiling: weights from the true categories, those of test questions included."""
+    """Return the ceiling: weights from the true categories, those of test questions included."""
     embedding = CategoryEmbedding({q.text: q.category for q in questions})
     return {ORACLE: _matrix(lambda t: embedding)}
+
+
+def category_cosines(
+    steering: MatrixSteering, questions: Sequence[Question]
+) -> tuple[np.ndarray, list[str]]:
+    """Cosines between the mean offsets that a matrix gives to each two categories.
+
+    Returns
+    -------
+    cosines, names
+        Shape (categories, categories), and the categories' names.
+    """
+    names = list(dict.fromkeys(q.category for q in questions))
+    offsets = steering.for_texts([q.text for q in questions]).offsets.flatten(1).numpy()
+    category = np.array([q.category for q in questions])
+    means = np.stack([offsets[category == name].mean(0) for name in names])
+    means /= np.linalg.norm(means, axis=1, keepdims=True)
+    return means @ means.T, names

@@ -94,7 +94,9 @@ class AnswerScorer:
     def _prepare(self, questions: list[Question], encoded: list[list[Encoded]]) -> _Batch:
         """Run the prompts of some questions and lay out the rest of their pairs."""
         shared = [_shared_length(pairs) for pairs in encoded]
-        prompts, mask = pad([pairs[0].ids[:n] for pairs, n in zip(encoded, shared, strict=True)], "left")
+        prompts, mask = pad(
+            [pairs[0].ids[:n] for pairs, n in zip(encoded, shared, strict=True)], "left"
+        )
         with torch.no_grad():
             cache = self.model(
                 input_ids=prompts.to(self.model.device),
@@ -113,7 +115,7 @@ class AnswerScorer:
         return _Batch(questions, cache, rows, mask[rows], ids, rest, predicts, answers)
 
     def score(self, steering: Steering | None = None) -> dict[str, np.ndarray]:
-        """Summed log-probability of every answer.
+        """Return the summed log-probability of every answer.
 
         Parameters
         ----------

@@ -51,7 +51,7 @@ class Plan:
     """
 
     heads: tuple[int, ...] = (16, 32)
-    alphas: tuple[float, ...] = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
+    alphas: tuple[float, ...] = (1.0, 2.0, 3.0, 4.0, 6.0)
     folds: int = 2
     seeds: tuple[int, ...] = (0, 1, 2)
     preface: str = ""
@@ -173,9 +173,7 @@ class Study:
         """
         folds = make_folds(self.questions, self.plan.folds, np.random.default_rng(seed))
         names = [BASELINE, *self.methods] if only is None else list(only)
-        parts = [
-            self._fold(activations, folds, seed, i, names) for i in range(len(folds))
-        ]
+        parts = [self._fold(activations, folds, seed, i, names) for i in range(len(folds))]
         of = {q.id: str(i) for i, fold in enumerate(folds) for q in fold}
         fold_of = "".join(of[q.id] for q in self.questions)
         return [
@@ -203,9 +201,13 @@ class Study:
         outer = self._training(activations, train, [seed, index, 1])
         small = self._training(activations, inner, [seed, index, 2])
         found: dict[str, Any] = {}
-        for number, name in enumerate(tqdm(names, disable=not self.progress, desc="methods", leave=False)):
+        for name in tqdm(names, disable=not self.progress, desc="methods", leave=False):
             if name == BASELINE:
-                found[name] = {"heads": 0, "alpha": 0.0, "curve": [self._point(scorer, test, None, 0.0)]}
+                found[name] = {
+                    "heads": 0,
+                    "alpha": 0.0,
+                    "curve": [self._point(scorer, test, None, 0.0)],
+                }
                 continue
             key = [seed, index, 3 + list(self.methods).index(name)]
             trial = self.methods[name](small, np.random.default_rng(key))

@@ -16,8 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
-from tokenizers import Regex
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors
 from tqdm.auto import trange
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
@@ -25,7 +24,6 @@ from conceptnb.steering.muon import Muon
 from conceptnb.steering.world import World, make_world
 
 WORLDS_DIR = Path(__file__).resolve().parents[1] / "data" / "worlds"
-SEEDS = (0, 1, 2)
 _PAD, _BOS, _EOS, _UNKNOWN = "<pad>", "<s>", "</s>", "<unk>"
 
 
@@ -215,6 +213,12 @@ def model_dir(kind: str, seed: int) -> Path:
     return WORLDS_DIR / f"{kind}-{seed}"
 
 
+def trained_models() -> list[tuple[str, int]]:
+    """Return kind of world and seed of every model that the package holds."""
+    names = sorted(path.parent.name for path in WORLDS_DIR.glob("*/model.safetensors"))
+    return [(name.rpartition("-")[0], int(name.rpartition("-")[2])) for name in names]
+
+
 def save_trained(
     model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, record: dict, directory: Path
 ) -> None:
@@ -228,14 +232,14 @@ def save_trained(
 def load_trained(
     kind: str, seed: int = 0
 ) -> tuple[World, LlamaForCausalLM, PreTrainedTokenizerFast]:
-    """A small world, a model trained on it, and the model's tokenizer.
+    """Load a small world, a model trained on it, and the model's tokenizer.
 
     Parameters
     ----------
     kind
         ``"alike"``, ``"by-category"`` or ``"no-source"``.
     seed
-        0, 1 or 2: which of the models trained on that world.
+        Which of the models trained on that world; see :func:`trained_models`.
 
     Returns
     -------

@@ -48,7 +48,7 @@ class SteeringVector:
         return cls(unit, sigma)
 
     def steer(self, alpha: float, heads: np.ndarray) -> Intervention:
-        """The intervention α σ θ on the chosen heads.
+        """Return the intervention α σ θ on the chosen heads.
 
         Parameters
         ----------
@@ -62,7 +62,10 @@ class SteeringVector:
 
 
 def mass_mean(activations: Activations, questions: Sequence[Question]) -> np.ndarray:
-    """Mean of h(c_T) − h(c_F) over counterfactual pairs, equation (81); shape (layers, heads, width)."""
+    """Mean of h(c_T) − h(c_F) over counterfactual pairs, equation (81).
+
+    Shape (layers, heads, width).
+    """
     return activations.differences(questions).mean(0)
 
 
@@ -147,7 +150,7 @@ def ccs_direction(
 def _one_pair_each(
     activations: Activations, questions: Sequence[Question], rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A true and a false row of every question, each (questions, layers, heads, width)."""
+    """Return a true and a false row of every question, each (questions, layers, heads, width)."""
     true, false = [], []
     for question in questions:
         rows = activations.select([question])

@@ -177,12 +177,16 @@ def test_half_precision_models_stay_in_half_precision(llama):
 
 
 def test_errors_say_what_to_do(llama, models):
-    with pytest.raises(ValueError, match="fit the intervention on this model"):
-        with Intervention(offsets(models["qwen3"])).apply(llama):
-            pass
-    with pytest.raises(ValueError, match="'all', 'last' or a boolean"):
-        with Intervention(offsets(llama)).apply(llama, "first"):
-            pass
+    with (
+        pytest.raises(ValueError, match="fit the intervention on this model"),
+        Intervention(offsets(models["qwen3"])).apply(llama),
+    ):
+        pass
+    with (
+        pytest.raises(ValueError, match="'all', 'last' or a boolean"),
+        Intervention(offsets(llama)).apply(llama, "first"),
+    ):
+        pass
     with pytest.raises(ValueError, match="layers, heads, width"):
         Intervention(torch.zeros(3, 4))
     encoder_decoder = T5ForConditionalGeneration(

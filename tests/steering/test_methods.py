@@ -102,9 +102,7 @@ def test_orthogonal_probes_are_orthonormal_and_lose_a_single_direction(rng):
     _, found = make(signal=6.0)
     x = found.heads[:, 0, 1]
     half = len(x) // 2
-    basis, accuracy = orthogonal_probes(
-        x[:half], found.true[:half], x[half:], found.true[half:], 3
-    )
+    basis, accuracy = orthogonal_probes(x[:half], found.true[:half], x[half:], found.true[half:], 3)
     np.testing.assert_allclose(basis @ basis.T, np.eye(3), atol=1e-6)
     assert accuracy[0] > 0.9
     # Truth lies along one axis here, so nothing is left for the second probe.
@@ -218,7 +216,9 @@ def test_matrix_saved_and_loaded(tmp_path):
         again.for_texts(["one kind"]).offsets, steering.for_texts(["one kind"]).offsets
     )
     with pytest.raises(ValueError, match="use the embedding it was fitted with"):
-        MatrixSteering.load(tmp_path / "matrix.safetensors", Centred(lambda t: np.ones((len(t), 1)), ["a"])).for_texts(["x"])
+        MatrixSteering.load(
+            tmp_path / "matrix.safetensors", Centred(lambda t: np.ones((len(t), 1)), ["a"])
+        ).for_texts(["x"])
 
 
 def test_a_text_without_weights_is_left_alone():
