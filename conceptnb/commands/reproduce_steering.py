@@ -120,7 +120,7 @@ def make_plan(
     alphas: tuple[float, ...] | None = None,
     batch_size: int = 64,
 ) -> Plan:
-    """Return the plan that the options describe; ``heads`` and ``alphas`` where they say nothing."""
+    """Return the plan that the options describe, with defaults where they say nothing."""
     usual = Plan()
     return Plan(
         heads=tuple(args.heads) if args.heads else heads or usual.heads,

@@ -73,14 +73,14 @@ def _labelled_grid(
     high: float = 1,
 ) -> None:
     """Draw values as a grid of cells with each value written in it."""
-    image = ax.imshow(values, vmin=low, vmax=high, aspect="auto")
+    ax.imshow(values, vmin=low, vmax=high, aspect="auto")
     ax.grid(visible=False)
     ax.set_xticks(range(len(columns)), columns)
     ax.set_yticks(range(len(rows)), rows)
     middle = (low + high) / 2
     for (i, j), value in np.ndenumerate(values):
         text = f"{value:.0%}" if percent else f"{value:.2f}"
-        colour = INK if image.norm(value) > image.norm(middle) else "white"
+        colour = INK if value > middle else "white"
         ax.text(j, i, text, ha="center", va="center", color=colour, fontsize=9)
 
 

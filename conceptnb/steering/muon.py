@@ -55,11 +55,13 @@ class Muon(torch.optim.Optimizer):
                     parameter.add_(update, alpha=-rate)
 
     def _momentum(self, parameter: Tensor, momentum: float) -> Tensor:
+        gradient = parameter.grad
+        assert gradient is not None  # step() asks only where there is one
         state = self.state[parameter]
         if "velocity" not in state:
             state["velocity"] = torch.zeros_like(parameter)
-        state["velocity"].lerp_(parameter.grad, 1 - momentum)
-        return parameter.grad.lerp(state["velocity"], momentum)
+        state["velocity"].lerp_(gradient, 1 - momentum)
+        return gradient.lerp(state["velocity"], momentum)
 
 
 def orthogonalize(matrices: Tensor, steps: int = 5) -> Tensor:
