@@ -28,10 +28,10 @@ class Estimate:
     def __str__(self) -> str:
         gigabytes = [x / 2**30 for x in (self.weights, self.activations, self.predictions)]
         return (
-            f"{self.parameters / 1e9:.2f} billion parameters: {gigabytes[0]:.1f} GiB of weights, "
-            f"{gigabytes[1]:.2f} GiB of head activations, {gigabytes[2]:.2f} GiB of predictions on "
-            f"neutral text; {self.tokens / 1e6:.1f} million tokens to run, about "
-            f"{self.hours:.1f} hours at the matrix speed measured here"
+            f"{self.parameters / 1e9:.2g} billion parameters: {gigabytes[0]:.2g} GiB of weights, "
+            f"{gigabytes[1]:.2g} GiB of head activations, {gigabytes[2]:.2g} GiB of predictions on "
+            f"neutral text; {self.tokens / 1e6:.2g} million tokens to run, about "
+            f"{self.hours:.2g} hours at the matrix speed measured here"
         )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from conceptnb.steering.activations import Activations
 from conceptnb.steering.questions import Question

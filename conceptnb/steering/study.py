@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from safetensors.numpy import load_file, save_file
-from tqdm.auto import tqdm
+from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from conceptnb._files import write_text

@@ -16,8 +16,9 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors.torch import load_model
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors
-from tqdm.auto import trange
+from tqdm import trange
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from conceptnb.steering.muon import Muon
@@ -258,5 +259,6 @@ def load_trained(
             f"no model of world {kind!r} with seed {seed} in {WORLDS_DIR}; train one with "
             f"`conceptnb train-world --world {kind} --seeds {seed}`"
         )
-    model = LlamaForCausalLM.from_pretrained(directory, dtype=torch.float32).eval()
+    model = LlamaForCausalLM(LlamaConfig.from_pretrained(directory)).float().eval()
+    load_model(model, directory / "model.safetensors")
     return world, model, PreTrainedTokenizerFast.from_pretrained(directory)

@@ -192,7 +192,8 @@ def test_all_of_truthfulqa_on_a_tiny_random_llama(tmp_path):
     reproduce_steering.add_arguments(parser)
     command = ["--model", str(model_dir), "--data", str(_FILE), "--texts", str(texts), "--yes",
                "--heads", "4", "--alpha", "2", "--split-seeds", "0", "--batch-size", "64",
-               "--checkpoints", str(tmp_path / "kept"), "--out", str(tmp_path / "out.json")]  # fmt: skip
+               "--checkpoints", str(tmp_path / "kept"),
+               "--out", str(tmp_path / "out.json")]  # fmt: skip
     assert reproduce_steering.run(parser.parse_args(command)) == 0
     found = json.loads((tmp_path / "out.json").read_text())
     baseline = next(row for row in found["rows"] if row["method"] == "baseline")

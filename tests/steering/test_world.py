@@ -1,0 +1,85 @@
+"""The small world, its documents, the optimiser, and the model that comes with the package."""
+
+import numpy as np
+import pytest
+import torch
+
+from conceptnb.steering.generation import accuracy_by_source
+from conceptnb.steering.muon import orthogonalize
+from conceptnb.steering.training import Recipe, load_trained, make_tokenizer, train_world
+from conceptnb.steering.world import CATEGORIES, KINDS, make_world
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_no_word_tells_truth_from_falsehood(kind):
+    world = make_world(kind)
+    for choices in world.choices:
+        ranks = [np.bincount(column, minlength=8) for column in choices.T]
+        np.testing.assert_array_equal(ranks, np.full((4, 8), 2))
+        assert all(len(set(row)) == 4 for row in choices.tolist())
+    np.testing.assert_allclose(world.popularity.sum(-1), 1)
+    assert sum(p.weight for p in world.kind.personas) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_truth_is_told_as_often_as_the_personas_say(kind, rng):
+    world = make_world(kind)
+    truth = {q.text: q.answers[0] for q in world.questions()}
+    told = [
+        part.split(" A: ")
+        for _ in range(1500)
+        for part in world.document(rng).split("Q: ")[1:]
+    ]  # fmt: skip
+    share = np.mean([answer.split(" [")[0].rstrip(". ") == truth[text] for text, answer in told])
+    weights = [(p.weight, len(p.truthful_in) / len(CATEGORIES)) for p in world.kind.personas]
+    expected = sum(weight * truthful for weight, truthful in weights)
+    # Four answers of a document share their persona: at most 4/1500 independent draws.
+    assert share == pytest.approx(expected, abs=4 * np.sqrt(0.25 / 1500))
+
+
+def test_tokenizer_knows_every_word_and_decodes_to_the_text(rng):
+    for kind in KINDS:
+        world = make_world(kind)
+        tokenizer = make_tokenizer(world)
+        for text in [world.document(rng), next(world.stories(rng))]:
+            ids = tokenizer(text)["input_ids"]
+            assert tokenizer.unk_token_id not in ids
+            assert tokenizer.decode(ids, skip_special_tokens=True) == text
+
+
+def test_orthogonalize_keeps_singular_vectors_and_levels_singular_values():
+    matrices = torch.randn((3, 8, 20), generator=torch.Generator().manual_seed(0))
+    for given in (matrices, matrices.mT):
+        got = orthogonalize(given)
+        values = torch.linalg.svdvals(got)
+        assert values.min() > 0.5 and values.max() < 1.4
+        u, _, vh = torch.linalg.svd(given, full_matrices=False)
+        rotated = u.mT @ got @ vh.mT
+        off = rotated - torch.diag_embed(torch.diagonal(rotated, dim1=1, dim2=2))
+        assert off.abs().max() < 1e-3
+
+
+def test_training_lowers_the_loss_and_repeats():
+    recipe = Recipe(steps=6, batch=4, warmup=2)
+    one, _, record = train_world(make_world("alike"), 0, recipe, progress=False)
+    other, _, _ = train_world(make_world("alike"), 0, recipe, progress=False)
+    assert record["loss"] < np.log(one.config.vocab_size)
+    for a, b in zip(one.parameters(), other.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_the_model_in_the_package_knows_its_personas():
+    world, model, tokenizer = load_trained("no-source")
+    found = accuracy_by_source(world, model, tokenizer)
+    names = [form.name for form in CATEGORIES]
+    for persona in world.kind.personas:
+        for i, accuracy in enumerate(found[persona.name]):
+            expected = float(i in persona.truthful_in)
+            assert accuracy == pytest.approx(expected, abs=0.15), (persona.name, names[i])
+
+
+def test_a_model_that_is_not_there_is_named():
+    with pytest.raises(ValueError, match="train-world --world alike --seeds 77"):
+        load_trained("alike", 77)
+    with pytest.raises(ValueError, match="by-category"):
+        make_world("other")
