@@ -64,9 +64,8 @@ def make_tokenizer(world: World) -> PreTrainedTokenizerFast:
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Split(Regex("[?.]"), "isolated")]
     )
-    tokenizer.decoder = decoders.Sequence(
-        [decoders.Fuse(), decoders.Replace(" ?", "?"), decoders.Replace(" .", ".")]
-    )
+    # Words joined by spaces, none before a full stop or question mark.
+    tokenizer.decoder = decoders.WordPiece(prefix="##", cleanup=True)
     tokenizer.post_processor = processors.TemplateProcessing(
         single=f"{_BOS} $A", special_tokens=[(_BOS, words.index(_BOS))]
     )
