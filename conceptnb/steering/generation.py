@@ -43,7 +43,7 @@ def answer(
     else:
         steered = steering.for_texts([q.text for q in questions]).apply(model, "last")
     with steered, torch.no_grad():  # type: ignore[attr-defined]
-        found = model.generate(
+        found = model.generate(  # type: ignore[operator]
             ids.to(model.device),
             attention_mask=mask.to(model.device),
             max_new_tokens=max_new_tokens,

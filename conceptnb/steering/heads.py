@@ -110,9 +110,9 @@ def _attention_blocks(model: nn.Module, n_layers: int) -> list[nn.Module]:
     )
 
 
-def _last_linear_maps(model: PreTrainedModel, blocks: list[nn.Module]) -> list[nn.Module]:
+def _last_linear_maps(model: PreTrainedModel, blocks: list[nn.Module]) -> list[nn.Linear | Conv1D]:
     """Return the linear map that runs last inside each block, seen on one token."""
-    last: dict[int, nn.Module] = {}
+    last: dict[int, nn.Linear | Conv1D] = {}
     handles = []
     for i, block in enumerate(blocks):
         for module in block.modules():
@@ -133,7 +133,7 @@ def _last_linear_maps(model: PreTrainedModel, blocks: list[nn.Module]) -> list[n
     return [last[i] for i in range(len(blocks))]
 
 
-def _input_width(module: nn.Module) -> int:
+def _input_width(module: nn.Linear | Conv1D) -> int:
     # GPT-2's Conv1D holds its weight as (inputs, outputs).
     return module.weight.shape[0] if isinstance(module, Conv1D) else module.in_features
 

@@ -122,13 +122,15 @@ METHODS: dict[str, Callable[[Training, np.random.Generator], Fitted]] = {
     "matrix, optimised weights": _ridge(Training.tfidf),
     "matrix, optimised weights, own states": _ridge(Training.states),
 }
-#: Needs the optional Sentence-BERT model.
-SENTENCE_BERT = {"matrix, Sentence-BERT": _matrix(lambda t: _sentence_bert())}
 
 
 @functools.cache
 def _sentence_bert() -> SentenceBert:
     return SentenceBert()
+
+
+#: Needs the optional Sentence-BERT model.
+SENTENCE_BERT = {"matrix, Sentence-BERT": _matrix(lambda t: _sentence_bert())}
 
 
 def category_oracle(questions: Sequence[Question]) -> dict[str, Callable[..., Fitted]]:
