@@ -106,6 +106,8 @@ def _environment(project: Project) -> dict[str, str]:
         "CONCEPTNB_SITE": "1",  # interactive figures take the form that the site shows
         "OMP_NUM_THREADS": "1",  # one notebook a core, rather than all cores for each
         "MKL_NUM_THREADS": "1",
+        "TQDM_DISABLE": "1",  # progress bars are for people who wait, not for pages
+        "PYTHONWARNINGS": "ignore:IProgress not found",  # of tqdm without ipywidgets
     }
 
 
