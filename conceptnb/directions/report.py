@@ -152,9 +152,9 @@ def agreement(
     The paper evaluates on the full data set, training images included; give only
     test rows to leave those out.
     """
-    valuations = [r.paper.transform(Z)[:, 0] for r, Z in ((first, first_Z), (second, second_Z))]
+    valuations = first.paper.transform(first_Z)[:, 0], second.paper.transform(second_Z)[:, 0]
     return Agreement(
-        float(np.corrcoef(*valuations)[0, 1]),
+        float(np.corrcoef(valuations[0], valuations[1])[0, 1]),
         canonical_correlations(
             first.concept.transform(first_Z), second.concept.transform(second_Z)
         ),
