@@ -160,7 +160,8 @@ def test_a_failed_chapter_is_not_kept_and_a_finished_one_is(project):
     jobs = {job.chapter.stem: job for job in execution.stale(project)}
     keeper = execution._Keeper(project, project.root / "notebooks", jobs)
     keeper.pytest_runtest_logreport(report("a", "passed"))
-    keeper.pytest_runtest_logreport(report("b", "failed", "trace\nValueError: no"))
+    trace = "in line 1\n\x1b[31mValueError\x1b[39m: no\n    ^^^^"
+    keeper.pytest_runtest_logreport(report("b", "failed", trace))
     assert stale(project) == ["b"]
     assert keeper.errors == {"b": "ValueError: no"}
 

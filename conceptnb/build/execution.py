@@ -122,8 +122,9 @@ class _Keeper:
         """Move a passed notebook to its place and stamp it; remember a failed one."""
         stem = Path(report.location[0]).stem
         if report.failed:
-            trace = _COLOUR.sub("", report.longreprtext).strip()
-            self.errors[stem] = trace.rsplit("\n", 1)[-1]
+            lines = _COLOUR.sub("", report.longreprtext).splitlines()
+            said = [line.strip() for line in lines if line.strip(" ^-")]
+            self.errors[stem] = said[-1] if said else "no message"
         elif report.when == "call":
             job = self.jobs[stem]
             target = executed(self.project, job.chapter)
