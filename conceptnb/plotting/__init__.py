@@ -6,7 +6,6 @@ import importlib
 from types import ModuleType
 
 __all__ = [
-    "clip",
     "concepts",
     "interactive",
     "learning",
