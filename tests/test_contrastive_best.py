@@ -23,7 +23,7 @@ from conceptnb.contrastive.tables import fit_problems, reproduce_row  # noqa: E4
 from conceptnb.contrastive.training import TrainingConfig  # noqa: E402
 from conceptnb.environments import EnvironmentDesign  # noqa: E402
 from conceptnb.metrics import mcc, r2  # noqa: E402
-from conceptnb.synthetic import TABLE_1, Setting, draw_problem  # noqa: E402
+from conceptnb.synthetic import PAPER_SEEDS, TABLE_1, Setting, draw_problem  # noqa: E402
 
 
 def whitened(problem):
@@ -97,14 +97,24 @@ def test_encoder_starts_as_the_linear_map():
 
 @pytest.mark.slow
 def test_network_improves_on_the_linear_start_for_nonlinear_mixing():
-    problem = draw_problem(Setting("nonlinear", 2, 3, 4), 5)
-    targets = problem.design.M > 0
+    """On the mean of the row: a single search can still end in a worse place than it began."""
+    problems = [draw_problem(Setting("nonlinear", 2, 3, 4), seed) for seed in PAPER_SEEDS]
+    targets, environment = problems[0].design.M > 0, problems[0].environment
+    fresh = [problem.fresh(5000) for problem in problems]
     scores = {}
     for is_linear in (True, False):
-        fit = fit_best([problem.X], problem.environment, targets, linear=is_linear, progress=False)
-        Z = problem.fresh(5000)
-        h = fit.valuations([problem.mixing(Z)])[0]
-        scores[is_linear] = r2(problem.valuations(Z), h), fit.held_out_loss.min()
+        fit = fit_best(
+            [problem.X for problem in problems],
+            environment,
+            targets,
+            linear=is_linear,
+            seeds=PAPER_SEEDS,
+            progress=False,
+        )
+        learned = fit.valuations([p.mixing(Z) for p, Z in zip(problems, fresh, strict=True)])
+        truth = [p.valuations(Z) for p, Z in zip(problems, fresh, strict=True)]
+        r2_mean = np.mean([r2(t, h) for t, h in zip(truth, learned, strict=True)])
+        scores[is_linear] = r2_mean, fit.held_out_loss.mean()
     assert scores[False][0] > scores[True][0]
     assert scores[False][1] < scores[True][1]
 
