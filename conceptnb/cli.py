@@ -48,6 +48,11 @@ COMMANDS: tuple[Command, ...] = (
         "conceptnb.commands.train_world",
         "train the small language models of the steering chapters",
     ),
+    Command(
+        "editions",
+        "conceptnb.commands.editions",
+        "write the chapters as notebooks for students, or for their lecturer",
+    ),
 )
 
 
