@@ -19,7 +19,7 @@ from conceptnb.check.exercise import choice, value
     },
 )
 def ex_distance() -> float:
-    """Return the distance of the level sets 0 and 10 of the atom (3, 4): Definition 1, a single row."""
+    """Return the distance of the level sets 0 and 10 of the atom (3, 4) (Definition 1)."""
     return 10 / np.hypot(3, 4)
 
 
@@ -38,7 +38,7 @@ def ex_distance() -> float:
     },
 )
 def ex_oblique() -> NDArray[np.float64]:
-    """Return the points nearest to (2, 3) with first valuation 0, without and with the second held at 5."""
+    """Return the nearest points with first valuation 0, and with the second one 5 as well."""
     shortest = np.array([0.0, 3.0])  # along a_1 = (1, 0), only the first coordinate moves
     holding = np.linalg.solve([[1.0, 0.0], [1.0, 1.0]], [0.0, 5.0])
     return np.stack([shortest, holding])
@@ -56,7 +56,7 @@ def ex_oblique() -> NDArray[np.float64]:
     },
 )
 def ex_how_many() -> NDArray[np.float64]:
-    """Return smallest over largest singular value of n atoms in 6 dimensions, drawn as in Appendix G."""
+    """Return smallest over largest singular value of n atoms in R^6, drawn as in Appendix G."""
     return _smallest_singular_values(relative=True)
 
 
@@ -72,7 +72,7 @@ def ex_how_many() -> NDArray[np.float64]:
     },
 )
 def ex_definition_4() -> float:
-    """Return the valuation b of a plane in another unit and with another zero: Definition 4, (4)."""
+    """Return the valuation of a plane in another unit, with another zero: Definition 4, (4)."""
     a, w = np.array([1.0, 0.6, 1.2]), np.array([0.2, -0.5, 1.0])
     z = 1.5 * a / (a @ a)  # any point on the plane will do
     return float(-3.0 * (a @ z + a @ w))

@@ -7,6 +7,7 @@ a decorator, so that an exercise is one function with what belongs to it above.
 
 from __future__ import annotations
 
+import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -24,7 +25,7 @@ class WrongAnswerError(AssertionError):
 
     def _render_traceback_(self) -> list[str]:
         """Show a notebook's reader the message, without the calls that led to it."""
-        return [str(self)]
+        return [_lines(str(self))]
 
 
 class Exercise(ABC):
@@ -67,7 +68,7 @@ class Exercise(ABC):
             return
         if complaint := self.complaint(answer, *given):
             raise WrongAnswerError(f"Not yet. {complaint}")
-        print(f"Right. {self.right}")
+        print(_lines(f"Right. {self.right}"))
 
     @abstractmethod
     def complaint(self, answer: Any, *given: Any) -> str | None:
@@ -287,6 +288,11 @@ def is_missing(answer: Any) -> bool:
 
 def _of(wrong: Any, solution: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(wrong(solution) if callable(wrong) else wrong)
+
+
+def _lines(text: str) -> str:
+    """Break a message as a page does, which a cell's output does not."""
+    return textwrap.fill(text, width=88)
 
 
 def _kind(answer: Any) -> str:
