@@ -50,7 +50,7 @@ def mutants(right):
         yield right[:-1]
         yield right[None]
         mutant = right.copy().reshape(-1)
-        mutant[-1] = not mutant[-1] if right.dtype.kind == "b" else 3 * mutant[-1] + 1
+        mutant[-1] = not mutant[-1] if right.dtype.kind == "b" else mutant[-1] + 1 + abs(mutant[-1])
         yield mutant.reshape(right.shape)
         if right.ndim == 2 and right.shape[0] != right.shape[1]:
             yield right.T
