@@ -55,7 +55,7 @@ def ex_cannot_tell(base: GaussianMixture) -> str | None:
     covariance = base.covariances[0]
     if abs(covariance[0, 1]) > 0.01 * np.sqrt(covariance[0, 0] * covariance[1, 1]):
         return "The second coordinate depends on the first: p(c | v) is not p(c)."
-    atom = Concept([[1.0, 0.0]], [1.0])
+    atom = Concept(np.array([[1.0, 0.0]]), np.array([1.0]))
     averaged, accepted = averaged_measure(base, atom, 0.1), bayesian_measure(base, atom, 0.1)
     if not np.allclose(averaged.covariances, accepted.covariances, rtol=0.05):
         return "Here acceptance still narrows: make p(v) flatter where q_V lives."

@@ -46,7 +46,7 @@ def ex_leaf() -> int:
     right="The same for both: a root has no causes that conditioning could move.",
     mistakes={
         "The effects follow: Z_2 = 0.8 Z_1 + noise.": [2.0, 0.0, 0.0],
-        "Those are the weights. The causes's value is 2.": [2.0, 0.8, -0.5],
+        "Those are the weights. The cause's value is 2.": [2.0, 0.8, -0.5],
         "Z_3 falls when Z_1 rises: its weight is negative.": [2.0, 1.6, 1.0],
     },
 )

@@ -50,7 +50,7 @@ def ex_gamma_zero() -> NDArray[np.bool_]:
 @value(
     rtol=1e-6,
     entries="joint starts, starts of each atom",
-    right="And a start of one atom costs a quarter: 34 against less than 2 of the price.",
+    right="Seven starts of each atom cost as much as seven joint ones, of which 34 are needed.",
     mistakes={
         "Round up: with fewer the probability is below 0.99.": [33, 6],
         "The other way round: joint starts first.": [7, 34],
