@@ -40,6 +40,8 @@ class Table:
 def show(value: Any, digits: str = "g") -> Any:
     """Return a cell as people read it: ``[mean, std]`` becomes ``"mean ± std"``.
 
+    Of a longer list the parts are listed.
+
     Parameters
     ----------
     value : Any
@@ -48,7 +50,8 @@ def show(value: Any, digits: str = "g") -> Any:
         Format of a number; as printed by default.
     """
     if isinstance(value, list | tuple):
-        return " ± ".join(format(part, digits) for part in value if part is not None)
+        between = " ± " if len(value) <= 2 else ", "
+        return between.join(format(part, digits) for part in value if part is not None)
     if isinstance(value, float):
         return format(value, digits)
     return "" if value is None else value

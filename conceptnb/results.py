@@ -34,6 +34,7 @@ __all__ = [
 ]
 
 _PACKAGE = Path(__file__).resolve().parent
+_SHOWN_ROWS = 15  # more than the paper's longest table has; the file holds them all
 _VERSIONS = ("numpy", "scipy", "scikit-learn", "torch", "open_clip_torch", "transformers")
 
 
@@ -214,8 +215,13 @@ def beside(paper_table: str | None) -> Shown:
 
 def _html(result: Result) -> str:
     """Return a computed table as HTML: the rows, and below them where they come from."""
-    table = Table(result.rows, ".3g")._repr_html_()
-    facts = [
+    rows = [_means_with_deviations(row) for row in result.rows[:_SHOWN_ROWS]]
+    table = Table(rows, ".3g")._repr_html_()
+    left_out = len(result.rows) - _SHOWN_ROWS
+    facts = [f"<strong>results/{html.escape(result.name)}.json</strong>"]
+    if left_out > 0:
+        facts.append(f"the first {_SHOWN_ROWS} of {len(result.rows):,} rows")
+    facts += [
         f"<code>{html.escape(result.command)}</code>",
         f"{len(result.seeds)} seeds" if len(result.seeds) != 1 else "1 seed",
         f"{result.cpu_seconds:,.0f} CPU seconds",
@@ -224,6 +230,18 @@ def _html(result: Result) -> str:
     if is_stale(result):
         facts.append("<strong>computed by an earlier version of the code</strong>")
     return f'<div class="computed">{table}<p class="provenance">{" · ".join(facts)}</p></div>'
+
+
+def _means_with_deviations(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row with ``x_mean`` and ``x_std`` as one pair, ``x``."""
+    joined = {}
+    for key, value in row.items():
+        stem = key.removesuffix("_mean")
+        if stem != key and f"{stem}_std" in row:
+            joined[stem] = [value, row[f"{stem}_std"]]
+        elif not (key.endswith("_std") and f"{key.removesuffix('_std')}_mean" in row):
+            joined[key] = value
+    return joined
 
 
 def source_hash(modules: Sequence[str]) -> str:

@@ -120,6 +120,25 @@ def test_a_page_shows_ours_beside_the_table_it_belongs_to(keep, tmp_path, monkey
     assert "earlier version" in results.shown("ours")._repr_html_()
 
 
+def test_a_page_joins_means_to_deviations_and_shows_the_head_of_a_long_table(
+    keep, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(results, "folder", lambda: tmp_path)
+    rows = [
+        {"row": f"number {i}", "r2_mean": 0.5, "r2_std": 0.25, "of": [1, 2, 3]} for i in range(40)
+    ]
+    keep("long", rows=rows)
+    page = results.shown("long")._repr_html_()
+    assert "0.5 ± 0.25" in page
+    assert "1, 2, 3" in page
+    assert "r2_mean" not in page
+    assert "r2_std" not in page
+    assert "number 14" in page
+    assert "number 15" not in page
+    assert "the first 15 of 40 rows" in page
+    assert "results/long.json" in page
+
+
 def test_tables_of_this_repository_can_be_read():
     for name in results.names():
         loaded = results.load(name)
