@@ -8,7 +8,7 @@ export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book test unit quick lint pair serve links lock clean
+.PHONY: help setup book pdf test unit quick lint pair serve links lock clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,6 +18,9 @@ setup:  ## make or refresh the environment in .venv (skipped when the lock has n
 
 book: setup  ## execute what is stale, build the site into _build/html
 	@$(RUN) -m conceptnb.build book
+
+pdf: book  ## print the whole book into one PDF beside the site (needs Chromium)
+	@$(RUN) -m conceptnb.build pdf
 
 test: lint  ## everything that CI runs: lint, types, tests, the book, and the site in a browser
 	@$(RUN) -m conceptnb.build check

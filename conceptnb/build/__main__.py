@@ -1,4 +1,4 @@
-"""``python -m conceptnb.build``: pair, check, execute, book, links."""
+"""``python -m conceptnb.build``: pair, check, execute, book, pdf, links."""
 
 from __future__ import annotations
 
@@ -16,7 +16,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m conceptnb.build", description=__doc__)
     parser.add_argument("--root", type=Path, default=Path(), help="checkout of the book")
     parser.add_argument("--workers", type=int, default=2, help="notebooks run at a time")
-    steps = {"pair": _pair, "check": _check, "execute": _execute, "book": _book, "links": _links}
+    steps = {
+        "pair": _pair,
+        "check": _check,
+        "execute": _execute,
+        "book": _book,
+        "pdf": _pdf,
+        "links": _links,
+    }
     parser.add_argument("step", choices=steps)
     options = parser.parse_args(arguments)
     try:
@@ -69,6 +76,16 @@ def _book(project: Project, workers: int) -> int:
     built = build(project)
     state = f"built in {time.monotonic() - start:.0f} s" if built else "up to date"
     print(f"The book is {state}. Open {project.html / 'index.html'}, or run `make serve`.")
+    return 0
+
+
+def _pdf(project: Project, _: int) -> int:
+    """Print the built book."""
+    from conceptnb.build.browser import chromium  # noqa: PLC0415 - brings a browser
+    from conceptnb.build.pdf import build  # noqa: PLC0415 - brings an HTML parser
+
+    with chromium() as browser:
+        print(f"The book on paper is {build(project, browser)}.")
     return 0
 
 

@@ -98,6 +98,12 @@ def executed(project: Project, chapter: Path) -> Path:
     return project.executed / "notebooks" / f"{chapter.stem}.ipynb"
 
 
+def seconds(project: Project) -> dict[str, float]:
+    """Return how long each executed chapter took, by its stem."""
+    stamps = {chapter.stem: _read_stamp(project, chapter) for chapter in project.chapters}
+    return {stem: stamp["seconds"] for stem, stamp in stamps.items() if "seconds" in stamp}
+
+
 def _environment(project: Project) -> dict[str, str]:
     """Return what the kernels find in their environment."""
     paths = [str(project.root), os.environ.get("PYTHONPATH", "")]

@@ -1,11 +1,16 @@
-"""Pages that a program writes: the reference of the package, one page a module."""
+"""Pages that a program writes: the reference of the package, and what the last build took."""
 
 from __future__ import annotations
 
 import ast
+import os
 import pkgutil
+import platform
+from collections.abc import Mapping
+from importlib.metadata import version
 from pathlib import Path
 
+_LIBRARIES = ("numpy", "scipy", "scikit-learn", "torch", "transformers", "jupyter-book", "nbmake")
 # Rooms of the workshop, not of the library: the command line documents itself.
 _NOT_FOR_READERS = ("build", "cli", "commands")
 
@@ -39,6 +44,29 @@ def api_pages(package: Path) -> dict[str, str]:
         f"{rows}\n```\n"
     )
     return {"index.md": index, **{f"{name}.md": _page(package, name) for name in modules}}
+
+
+def times_page(seconds: Mapping[str, float]) -> str:
+    """Return the page of execution times as MyST text.
+
+    Parameters
+    ----------
+    seconds : mapping of str to float
+        Wall time of each chapter's run that this site shows, by the stem of its file.
+    """
+    rows = "\n".join(
+        f"* - {{doc}}`/notebooks/{stem}`\n  - {took:.1f}" for stem, took in sorted(seconds.items())
+    )
+    libraries = ", ".join(f"{name} {version(name)}" for name in _LIBRARIES)
+    return (
+        "# Execution times\n\nEvery chapter on this site was executed from its first cell to its last, "
+        "without an error, by the build that made the site. Seconds on the clock, two chapters "
+        "at a time and each on one thread; starting a kernel and importing the libraries count.\n\n"
+        "```{list-table}\n:header-rows: 1\n:widths: 80 20\n\n* - chapter\n  - seconds\n"
+        f"{rows}\n* - **together**\n  - **{sum(seconds.values()):.1f}**\n```\n\n"
+        f"Python {platform.python_version()} on {platform.system()} {platform.machine()} with "
+        f"{os.cpu_count()} cores; {libraries}. The lock file in the repository pins the rest.\n"
+    )
 
 
 def _page(package: Path, name: str) -> str:

@@ -73,9 +73,9 @@ class Project:
         return f"https://{owner}.github.io/{self.name}/"
 
     @cached_property
-    def pages_in_toc(self) -> set[str]:
-        """Return every page that ``_toc.yml`` names, without a file ending."""
-        return set(_files(yaml.safe_load((self.root / "_toc.yml").read_text(encoding="utf-8"))))
+    def pages_in_toc(self) -> list[str]:
+        """Return every page that ``_toc.yml`` names, in its order, without a file ending."""
+        return _files(yaml.safe_load((self.root / "_toc.yml").read_text(encoding="utf-8")))
 
     def relative(self, path: Path) -> str:
         """Return `path` as people read it: from the root, with forward slashes."""

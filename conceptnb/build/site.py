@@ -15,7 +15,7 @@ import yaml
 
 from conceptnb._files import tracked_files, write_text
 from conceptnb.build import execution, fingerprints
-from conceptnb.build.pages import api_pages
+from conceptnb.build.pages import api_pages, times_page
 from conceptnb.build.project import Project
 
 
@@ -65,6 +65,8 @@ def stage(project: Project) -> Path:
     reference = api_pages(project.root / "conceptnb")
     for name, text in reference.items():
         write_text(source / "book" / "api" / name, text)
+    if "book/times" in project.pages_in_toc:
+        write_text(source / "book" / "times.md", times_page(execution.seconds(project)))
     toc = yaml.safe_load((project.root / "_toc.yml").read_text(encoding="utf-8"))
     _list_reference(toc, [name for name in reference if name != "index.md"])
     write_text(source / "_toc.yml", yaml.safe_dump(toc, sort_keys=False))

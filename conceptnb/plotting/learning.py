@@ -91,3 +91,48 @@ def valuations(true: ArrayLike, learned: ArrayLike, shown: int = 1500) -> Figure
             ylabel=f"learned $h_{j + 1}(x)$",
         )
     return figure
+
+
+@styled
+def story(
+    true: ArrayLike, observed: ArrayLike, learned: ArrayLike, environment: ArrayLike, shown: int = 350
+) -> Figure:
+    """Draw a problem of two atoms in three panels: valuations, observations, what was learned.
+
+    Parameters
+    ----------
+    true : array-like of shape (samples, 2)
+        Valuations of the two atoms.
+    observed : array-like of shape (samples, d_x)
+        Drawn in their two leading principal components.
+    learned : array-like of shape (samples, 2)
+        Drawn in the order and with the signs that match the true ones; unit and zero stay.
+    environment : int array-like of shape (samples,)
+        0 for the base distribution.
+    shown : int
+        Points an environment.
+    """
+    truth, found = np.asarray(true), np.asarray(learned)
+    points, labels = np.asarray(observed), np.asarray(environment)
+    rows, columns, _ = match(truth, found)
+    matched = found[:, columns[np.argsort(rows)]]
+    for k in range(2):
+        matched[:, k] *= np.sign(np.corrcoef(truth[:, k], matched[:, k])[0, 1])
+    centred = points - points.mean(axis=0)
+    seen = centred @ np.linalg.svd(centred, full_matrices=False)[2][:2].T
+    panels = (
+        ("Concepts, unseen", truth, ("first atom", "second atom")),
+        ("Observations", seen, ("component 1", "component 2")),
+        ("Concepts, learned", matched, ("first output", "second output")),
+    )
+    figure, axes = new_figure(1, 3, height=2.9)
+    for ax, (title, values, names) in zip(axes[0], panels, strict=True):
+        for e in range(labels.max() + 1):
+            own = values[labels == e][:shown]
+            colour, marker = (MUTED, ".") if e == 0 else (PALETTE[e - 1], MARKERS[e])
+            ax.scatter(*own.T, s=9, color=colour, marker=marker, alpha=0.35 if e == 0 else 0.6,
+                       linewidths=0, label="base" if e == 0 else f"environment {e}")  # fmt: skip
+        ax.set(title=title, xlabel=names[0], ylabel=names[1], xticks=[], yticks=[])
+    handles = axes[0, 0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside lower center", ncols=4, markerscale=2.2)
+    return figure

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 import pytest
 from bs4 import BeautifulSoup
+from pypdf import PdfReader
+
+from conceptnb.build import pdf
 
 pytestmark = pytest.mark.site
 
-WIDTHS = {"phone": (390, 844), "desktop": (1440, 1000)}
+WIDTHS = {"phone": (390, 844), "tablet": (820, 1180), "desktop": (1440, 1000)}
 GENERATED = ("genindex.html", "py-modindex.html", "prf-prf.html", "index.html")
 
 # Waits until MathJax is done, then says what a reader would see go wrong.
@@ -30,6 +34,15 @@ READ = """async () => {
     theme: document.documentElement.dataset.theme,
     background: getComputedStyle(document.body).backgroundColor,
   };
+}"""
+
+
+# What axe-core finds; MathJax looks after the inside of its formulas itself.
+AUDIT = """async () => {
+  const { violations } = await axe.run({ exclude: ["mjx-container"] }, { resultTypes: ["violations"] });
+  return violations
+    .filter(violation => ["serious", "critical"].includes(violation.impact))
+    .map(violation => `${violation.id} at ${violation.nodes[0].target}: ${violation.help}`);
 }"""
 
 
@@ -94,6 +107,40 @@ def test_every_page_reads_well(site, window, scheme):
         if seen["theme"] != scheme:
             problems.append(f"{current}: shown {seen['theme']} to a reader who prefers {scheme}")
     assert not problems, "\n".join(problems)
+
+
+def test_no_serious_barrier_for_a_reader_with_a_screen_reader_or_a_keyboard(site, browser, scheme):
+    axe = (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
+    page = browser.new_page(color_scheme=scheme, viewport={"width": 1440, "height": 1000})
+    problems = []
+    for name in site.pages:
+        # The pages of the reference are alike: one is enough.
+        alike = name.startswith(("_modules/", "book/api/")) and name != "book/api/concepts.html"
+        if alike or name in GENERATED:
+            continue
+        page.goto(site.address + name, wait_until="load")
+        page.evaluate(READ)
+        page.evaluate(axe)
+        problems += [f"{name}: {problem}" for problem in page.evaluate(AUDIT)]
+    page.close()
+    assert not problems, "\n".join(problems)
+
+
+def test_the_pdf_holds_every_chapter_and_every_figure(site, project, documents, browser):
+    printed = PdfReader(pdf.build(project, browser))
+    titles = {entry.title for entry in printed.outline if not isinstance(entry, list)}
+    text = " ".join(" ".join(page.extract_text() for page in printed.pages).split())
+    for page in project.pages_in_toc:
+        if page.startswith("book/api/"):
+            continue
+        article = documents[f"{page}.html"].select_one("article.bd-article")
+        title = article.h1.get_text().rstrip("#").strip()
+        assert title in titles, f"the outline does not lead to {page}"
+        for figure in article.select("figure .caption-number"):
+            assert figure.get_text(strip=True) in text, f"{page}: {figure.get_text()} is missing"
+    for link in (a for page in printed.pages for a in page.get("/Annots") or []):
+        action = link.get_object().get("/A") or {}
+        assert not str(action.get("/URI", "")).startswith("http://127.0.0.1"), action
 
 
 def test_links_and_anchors_lead_somewhere(site, project, documents):
