@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from bs4 import BeautifulSoup
 
 from conceptnb.build import __main__ as command
-from conceptnb.build import execution, fingerprints, pairs
-from conceptnb.build.pages import api_pages
+from conceptnb.build import execution, fingerprints, pairs, pdf, site
+from conceptnb.build.pages import api_pages, times_page
 from conceptnb.build.project import Project
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -261,6 +262,65 @@ def test_the_reference_lists_public_modules_in_the_order_of_the_package(tmp_path
 
 
 # The public address ------------------------------------------------------------------------
+
+
+def test_the_page_of_execution_times_lists_and_adds_them():
+    page = times_page({"02_b": 2.25, "01_a": 1.0})
+    assert page.index("{doc}`/notebooks/01_a`\n  - 1.0") < page.index("{doc}`/notebooks/02_b`")
+    assert "**3.2**" in page
+    assert "torch" in page
+
+
+def test_named_figures_are_there_for_pages_without_code(project):
+    notebook = json.loads((project.root / "notebooks" / "a.ipynb").read_text(encoding="utf-8"))
+    picture = {"output_type": "display_data", "data": {"image/png": "UE5H"}, "metadata": {}}
+    notebook["cells"][-1]["metadata"]["mystnb"] = {"figure": {"name": "fig-a"}}
+    notebook["cells"][-1]["outputs"] = [picture]
+    for stem in ("a", "b"):
+        copy = execution.executed(project, project.root / "notebooks" / f"{stem}.md")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text(json.dumps(notebook if stem == "a" else {"cells": []}), encoding="utf-8")
+    source = site.stage(project)
+    figures = list((source / "book" / "figures").iterdir())
+    assert [figure.name for figure in figures] == ["fig-a.png"]
+    assert figures[0].read_bytes() == b"PNG"
+
+
+# The book on paper ---------------------------------------------------------------------------
+
+
+def test_pages_are_joined_with_links_that_stay_inside(project):
+    page = (
+        '<html><head><title>T</title><link rel="stylesheet" href="../_static/x.css"></head><body>'
+        '<article class="bd-article"><h1 id="top">{title}</h1>'
+        '<a class="one" href="{other}.html#top">x</a><a class="two" href="#top">y</a>'
+        '<a class="three" href="../genindex.html">z</a>'
+        '<a class="four" href="https://example.org/">w</a><img src="../_images/p.png"></article>'
+        "</body></html>"
+    )
+    for name, other in (("a", "b"), ("b", "a")):
+        path = project.html / "notebooks" / f"{name}.html"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(page.format(title=name, other=other), encoding="utf-8")
+    shutil.copytree(project.html / "notebooks", project.html / "book")
+    (project.html / "book" / "a.html").rename(project.html / "book" / "index.html")
+    joined = BeautifulSoup(pdf.join(project), "html.parser")
+    first = joined.find("article", id="notebooks/a")
+    assert [a["href"] for a in first.find_all("a")] == [
+        "#notebooks/b--top",
+        "#notebooks/a--top",
+        "https://an-owner.github.io/a-book/genindex.html",
+        "https://example.org/",
+    ]
+    for anchor in first.find_all("a", href=lambda href: href.startswith("#")):
+        assert joined.find(id=anchor["href"][1:]) is not None
+    assert first.img["src"] == "_images/p.png"
+    assert joined.find("link")["href"] == "_static/x.css"
+
+
+def test_printing_an_unbuilt_site_says_what_to_do(project):
+    with pytest.raises(pdf.PrintError, match="make book"):
+        pdf.build(project, browser=None)
 
 
 def test_the_address_is_named_once_and_the_rest_agrees():

@@ -59,9 +59,10 @@ def times_page(seconds: Mapping[str, float]) -> str:
     )
     libraries = ", ".join(f"{name} {version(name)}" for name in _LIBRARIES)
     return (
-        "# Execution times\n\nEvery chapter on this site was executed from its first cell to its last, "
-        "without an error, by the build that made the site. Seconds on the clock, two chapters "
-        "at a time and each on one thread; starting a kernel and importing the libraries count.\n\n"
+        "# Execution times\n\nEvery chapter on this site was executed from its first cell to its "
+        "last, without an error, by the build that made the site. Seconds on the clock, two "
+        "chapters at a time and each on one thread; starting a kernel and importing the libraries "
+        "count.\n\n"
         "```{list-table}\n:header-rows: 1\n:widths: 80 20\n\n* - chapter\n  - seconds\n"
         f"{rows}\n* - **together**\n  - **{sum(seconds.values()):.1f}**\n```\n\n"
         f"Python {platform.python_version()} on {platform.system()} {platform.machine()} with "

@@ -19,7 +19,7 @@ from conceptnb.build.browser import serve
 from conceptnb.build.project import Project
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, ViewportSize
 
 _LEFT_OUT = "book/api/"
 _REFERENCES = {"href": "a", "src": "img"}
@@ -39,7 +39,10 @@ _STYLE = """
   .bd-article .pst-scrollable-table-container, .bd-article .output { overflow: visible !important; }
   .tag_hide-input .cell_input, details > summary > .sd-summary-state-marker { display: none; }
 """
-_PAPER = {"width": 665, "height": 940}  # what the margins above leave of A4, in CSS pixels
+_PAPER: ViewportSize = {
+    "width": 665,
+    "height": 940,
+}  # what the margins above leave of A4, in CSS pixels
 # Unfolds everything, waits until mathematics and pictures are there, and makes what is wider
 # than the paper smaller: Chromium would otherwise shrink the whole book.
 _READY = """async () => {
@@ -124,12 +127,12 @@ def _read(path: Path) -> BeautifulSoup:
 
 def _head(soup: BeautifulSoup, folder: str) -> str:
     """Return title, stylesheets and MathJax as the first page has them."""
-    kept = [soup.title, *soup.select("head > link[rel=stylesheet]")]
+    kept = soup.select("head > title, head > link[rel=stylesheet]")
     kept += [tag for tag in soup.select("head > script") if "mathjax" in str(tag).lower()]
-    for tag in kept[1:]:
+    for tag in kept:
         for name in ("href", "src"):
             if tag.get(name):
-                tag[name] = posixpath.normpath(posixpath.join(folder, tag[name]))
+                tag[name] = posixpath.normpath(posixpath.join(folder, str(tag[name])))
     return '<meta charset="utf-8">' + "".join(map(str, kept))
 
 
@@ -146,7 +149,7 @@ def _article(page: str, soup: BeautifulSoup, pages: dict[str, BeautifulSoup], si
     folder = posixpath.dirname(page)
     for attribute, name in _REFERENCES.items():
         for tag in article.find_all(name, attrs={attribute: True}):
-            tag[attribute] = _within(tag[attribute], page, folder, pages, site)
+            tag[attribute] = _within(str(tag[attribute]), page, folder, pages, site)
     return article
 
 

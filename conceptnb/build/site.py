@@ -7,7 +7,9 @@ Book executes nothing and turns every warning into an error.
 
 from __future__ import annotations
 
+import json
 import shutil
+from base64 import b64decode
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +64,7 @@ def stage(project: Project) -> Path:
         _copy(path, source / path.relative_to(project.root))
     for chapter in project.chapters:
         _copy(execution.executed(project, chapter), source / "notebooks" / f"{chapter.stem}.ipynb")
+        _copy_figures(source / "notebooks" / f"{chapter.stem}.ipynb", source / "book" / "figures")
     reference = api_pages(project.root / "conceptnb")
     for name, text in reference.items():
         write_text(source / "book" / "api" / name, text)
@@ -135,6 +138,16 @@ def _redirect(project: Project) -> str:
         f'<link rel="canonical" href="{root}.html">\n<p><a href="{root}.html">The book</a></p>\n'
         "</html>\n"
     )
+
+
+def _copy_figures(notebook: Path, folder: Path) -> None:
+    """Write the named figures of an executed chapter as pictures, for pages without code."""
+    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+        name = cell["metadata"].get("mystnb", {}).get("figure", {}).get("name")
+        for output in cell.get("outputs", []):
+            if name and "image/png" in output.get("data", {}):
+                folder.mkdir(parents=True, exist_ok=True)
+                (folder / f"{name}.png").write_bytes(b64decode(output["data"]["image/png"]))
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -95,7 +95,11 @@ def valuations(true: ArrayLike, learned: ArrayLike, shown: int = 1500) -> Figure
 
 @styled
 def story(
-    true: ArrayLike, observed: ArrayLike, learned: ArrayLike, environment: ArrayLike, shown: int = 350
+    true: ArrayLike,
+    observed: ArrayLike,
+    learned: ArrayLike,
+    environment: ArrayLike,
+    shown: int = 350,
 ) -> Figure:
     """Draw a problem of two atoms in three panels: valuations, observations, what was learned.
 

@@ -39,8 +39,8 @@ READ = """async () => {
 
 # What axe-core finds; MathJax looks after the inside of its formulas itself.
 AUDIT = """async () => {
-  const { violations } = await axe.run({ exclude: ["mjx-container"] }, { resultTypes: ["violations"] });
-  return violations
+  const found = await axe.run({ exclude: ["mjx-container"] }, { resultTypes: ["violations"] });
+  return found.violations
     .filter(violation => ["serious", "critical"].includes(violation.impact))
     .map(violation => `${violation.id} at ${violation.nodes[0].target}: ${violation.help}`);
 }"""
