@@ -14,7 +14,7 @@ from conceptnb._validation import Array, as_points
 from conceptnb.concepts import Concept
 from conceptnb.mixing import Mixing
 from conceptnb.plotting.interactive import InteractiveFigure
-from conceptnb.plotting.style import (
+from conceptnb.plotting.style import CARD, (
     CARD,
     INK,
     LINES,
@@ -128,7 +128,7 @@ def _plotly_planes(concept: Concept, valuations: Sequence[float], Z: ArrayLike) 
             "aspectmode": "cube",
             "camera_eye": {"x": 1.3, "y": -1.7, "z": 0.6},
             **{
-                f"{axis}axis": {"title": {"text": f"z<sub>{i}</sub>"}, "backgroundcolor": "#eef0f1"}
+                f"{axis}axis": {"title": {"text": f"z<sub>{i}</sub>"}, "backgroundcolor": CARD}
                 for i, axis in enumerate("xyz", start=1)
             },
         },

@@ -16,7 +16,7 @@ from conceptnb.conditioning import (
     bayesian_measure,
     matching_covariance,
 )
-from conceptnb.plotting.style import INK, LINES, MARKERS, MUTED, PALETTE, new_figure, styled
+from conceptnb.plotting.style import FAINT, INK, LINES, MARKERS, MUTED, PALETTE, new_figure, styled
 from conceptnb.sampling import GaussianMixture
 
 
@@ -45,12 +45,12 @@ def three_measures(
     figure, axes = new_figure(2, 3, height=4.8, height_ratios=[2, 1])
     for k, (name, Z) in enumerate(drawn.items()):
         ax, below = axes[:, k]
-        ax.plot(*background.T, ".", color="#b8bfc5", markersize=2)
+        ax.plot(*background.T, ".", color=FAINT, markersize=2)
         ax.plot(*Z.T, MARKERS[k], color=PALETTE[k], markersize=2.5)
         ax.axline(tuple(concept.point), tuple(concept.point + along), color=INK, linewidth=1)
         ax.set(title=name, aspect="equal", xlabel="z₁", xlim=(-3.4, 3.4), ylim=(-3.4, 3.4))
         bins = np.linspace(-3.2, 3.2, 45)
-        below.hist(background @ along, bins, density=True, color="#b8bfc5")
+        below.hist(background @ along, bins, density=True, color=FAINT)
         below.hist(Z @ along, bins, density=True, histtype="step", color=PALETTE[k], linewidth=1.8)
         below.set(xlabel="position in the plane", yticks=[])
         mean, spread = float((Z @ across).mean()), float((Z @ across).std())

@@ -24,6 +24,7 @@ HATCHES = ("", "//", "..", "xx", "\\\\", "++", "oo")
 
 INK = "#1f2933"
 MUTED = "#5b6670"
+FAINT = "#b8bfc5"  # what lies behind the data and is not to be told apart
 CARD = "#fcfcfa"
 BLUES = "cividis"  # sequential and safe for colour-blind readers
 WIDTH = 7.2  # inches: the width of a page's text column
