@@ -14,7 +14,7 @@ from conceptnb._validation import Array, as_points
 from conceptnb.concepts import Concept
 from conceptnb.mixing import Mixing
 from conceptnb.plotting.interactive import InteractiveFigure
-from conceptnb.plotting.style import CARD, (
+from conceptnb.plotting.style import (
     CARD,
     INK,
     LINES,
