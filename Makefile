@@ -8,7 +8,7 @@ export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book pdf test unit quick lint pair serve links lock clean
+.PHONY: help setup lab book pdf test unit quick lint pair serve links lock clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,6 +18,9 @@ setup:  ## make or refresh the environment in .venv (skipped when the lock has n
 
 book: setup  ## execute what is stale, build the site into _build/html
 	@$(RUN) -m conceptnb.build book
+
+lab: setup  ## open the chapters as notebooks, to run and to change
+	@$(RUN) -m jupyterlab notebooks
 
 pdf: book  ## print the whole book into one PDF beside the site (needs Chromium)
 	@$(RUN) -m conceptnb.build pdf
