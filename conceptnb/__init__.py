@@ -30,6 +30,7 @@ __all__ = [  # noqa: RUF022 - in the order of the paper
     "shapes3d",
     "directions",
     "steering",
+    "owndata",
     "check",
     "plotting",
     "paper",

@@ -10,6 +10,7 @@ __all__ = [
     "interactive",
     "learning",
     "measures",
+    "owndata",
     "steering",
     "style",
     "synthetic",

@@ -1,0 +1,14 @@
+"""From a folder of images with labels to concept directions: change the first lines, and run it."""
+
+from conceptnb.owndata.images import learn_directions, pixel_components, read_images
+
+FOLDER = "pictures"  # all images of one size
+LABELS = "pictures/labels.csv"  # a column "file", and one for each thing that can be said
+EMBED = pixel_components  # or any function: 8-bit images (n, height, width, 3) -> (n, dimensions)
+
+if __name__ == "__main__":
+    images = read_images(FOLDER, LABELS)
+    report = learn_directions(images, embed=EMBED)
+    print(report.summary().to_string(index=False))
+    print(*report.warnings or ["no warnings"], sep="\n")
+    report.plot().savefig("directions.png")

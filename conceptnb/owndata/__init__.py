@@ -1,0 +1,1 @@
+"""Your own data: tables of environments, folders of images, lists of questions."""

@@ -1,0 +1,95 @@
+"""Figures of reports on a reader's own data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from conceptnb.plotting.style import HATCHES, INK, MARKERS, MUTED, PALETTE, new_figure, styled
+
+if TYPE_CHECKING:
+    from conceptnb.owndata.environments import ConceptReport
+    from conceptnb.owndata.images import DirectionReport
+    from conceptnb.owndata.questions import SteeringReport
+
+
+@styled
+def valuations_by_environment(report: ConceptReport) -> Figure:
+    """Draw median and quartiles of every learned valuation in every environment.
+
+    Filled marks: the environment looked for this concept. Open ones: it did not.
+
+    Parameters
+    ----------
+    report : ConceptReport
+    """
+    table, learned = report.table, report.valuations
+    targets = np.asarray(report.learner.targets)
+    n, height = len(report.concepts), 1.1 + 0.3 * len(table.names)
+    figure, axes = new_figure(1, n, height=height, sharey=True)
+    places = np.arange(len(table.names))
+    for k, (ax, concept) in enumerate(zip(axes[0], report.concepts, strict=True)):
+        for e in places:
+            own = learned[table.environment == e, k]
+            low, middle, high = np.percentile(own, [25, 50, 75])
+            looked = e > 0 and targets[e - 1, k]
+            colour = PALETTE[0] if looked else MUTED
+            ax.plot([low, high], [e, e], color=colour, linewidth=3 if looked else 1.2)
+            face = colour if looked else "white"
+            ax.plot(middle, e, MARKERS[0], color=colour, markerfacecolor=face, markersize=7)
+        middle = np.median(learned[table.environment == 0, k])
+        ax.axvline(middle, color=INK, linewidth=0.8, linestyle=":")
+        ax.set(title=concept, xlabel="learned valuation")
+        ax.grid(axis="y", visible=False)
+    axes[0, 0].set_yticks(places, table.names)
+    axes[0, 0].invert_yaxis()
+    return figure
+
+
+@styled
+def valuations_by_value(report: DirectionReport) -> Figure:
+    """Draw the valuations of held-out images along each factor's direction, by value.
+
+    Parameters
+    ----------
+    report : DirectionReport
+    """
+    n = len(report.factors)
+    figure, axes = new_figure(1, n, height=2.9)
+    for ax, found in zip(axes[0], report.factors.values(), strict=True):
+        for k, name in enumerate(found.values):
+            own = found.valuations[found.labels == name]
+            # Spread by rank and not at random: the same data give the same figure.
+            jitter = 0.3 * ((np.arange(len(own)) * 0.618) % 1 - 0.5)
+            ax.plot(own, k + jitter, MARKERS[k % len(MARKERS)], markersize=2.5, alpha=0.6,
+                    color=PALETTE[k % len(PALETTE)])  # fmt: skip
+            ax.plot([own.mean()] * 2, [k - 0.35, k + 0.35], color=INK, linewidth=2)
+        ax.set_yticks(range(len(found.values)), found.values)
+        ax.set(title=f"{found.factor} (η² {found.eta2:.2f})", xlabel="valuation")
+        ax.grid(axis="y", visible=False)
+    return figure
+
+
+@styled
+def choices_by_category(report: SteeringReport) -> Figure:
+    """Draw the share of questions answered truly (MC1), by category and technique.
+
+    Parameters
+    ----------
+    report : SteeringReport
+    """
+    category = np.array([question.category or "all" for question in report.questions])
+    names = list(dict.fromkeys(category.tolist()))
+    figure, axes = new_figure(height=3.0)
+    ax, width = axes[0, 0], 0.8 / len(report.scores)
+    for k, (technique, found) in enumerate(report.scores.items()):
+        shares = [float(np.mean(found.mc1[category == name])) for name in names]
+        ax.bar(np.arange(len(names)) + (k + 0.5) * width - 0.4, shares, width, label=technique,
+               color=PALETTE[k], hatch=HATCHES[k], edgecolor="white")  # fmt: skip
+    ax.set_xticks(range(len(names)), names)
+    ax.set(ylabel="answered truly (MC1)", ylim=(0, 1))
+    ax.grid(axis="x", visible=False)
+    figure.legend(loc="outside upper center", ncols=2)
+    return figure
