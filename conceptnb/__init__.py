@@ -28,6 +28,7 @@ __all__ = [  # noqa: RUF022 - in the order of the paper
     "metrics",
     "disentanglement",
     "shapes3d",
+    "clip",
     "directions",
     "steering",
     "owndata",

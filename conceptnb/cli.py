@@ -39,6 +39,16 @@ COMMANDS: tuple[Command, ...] = (
         "Tables 1 and 7: synthetic identifiability, ours beside the paper's",
     ),
     Command(
+        "reproduce clip",
+        "conceptnb.commands.reproduce_clip",
+        "Tables 2 to 5: concept directions in CLIP embeddings of 3D Shapes",
+    ),
+    Command(
+        "train-clip",
+        "conceptnb.commands.train_clip",
+        "train one of the two small CLIP towers on rendered images",
+    ),
+    Command(
         "reproduce steering",
         "conceptnb.commands.reproduce_steering",
         "Table 6 on the small worlds, or on a real language model with --model",

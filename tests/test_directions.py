@@ -127,7 +127,7 @@ def test_canonical_correlation_is_correlation_up_to_linear_maps():
     assert noise.max() < 0.25
 
 
-@pytest.mark.parametrize("method", cd.METHODS)
+@pytest.mark.parametrize("method", [m for m in cd.METHODS if m != "circular"])
 def test_every_method_finds_an_ordered_concept(method):
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 6, 1200)
@@ -151,6 +151,28 @@ def test_the_discriminant_maximises_separation():
         for m in ("pairwise", "ordinal", "paper")
     ]
     assert best >= max(others)
+
+
+def test_the_wheel_is_found_whatever_else_separates_the_hues():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 10, 4000)
+    angle = 2 * np.pi * labels / 10
+    wheel = np.column_stack([np.cos(angle), np.sin(angle)])
+    other = rng.normal(size=(10, 2))[labels] * 3  # separates hues better, in no order
+    Z = np.column_stack([wheel, other]) + 0.02 * rng.normal(size=(4000, 4))
+    Z = Z @ rng.normal(size=(4, 6))
+    fitted = cd.ConceptDirections("circular", n_components=2).fit(Z[:2000], labels[:2000])
+    found = fitted.transform(Z[2000:])
+    # the wheel up to one scale and the zero: not even turned
+    scale = found.std() / wheel.std()
+    np.testing.assert_allclose(
+        found - found.mean(axis=0),
+        scale * (wheel[2000:] - wheel[2000:].mean(axis=0)),
+        atol=0.2 * scale,
+    )
+    assert fitted.score(Z[2000:], labels[2000:]) > 0.99
+    with pytest.raises(ValueError, match="n_components=1 must be 2"):
+        cd.ConceptDirections("circular").fit(Z, labels)
 
 
 def test_a_circle_needs_two_dimensions():

@@ -22,6 +22,7 @@ from .report import (
     FactorReport,
     agreement,
     chosen_dimensions,
+    hue_plane,
     report,
     report_factor,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "chosen_dimensions",
     "first_values_split",
     "half_split",
+    "hue_plane",
     "leading_directions",
     "nearest_plane",
     "order_dependence",

@@ -17,8 +17,8 @@ from .evaluation import nearest_plane
 from .pairwise import check_labels, pairwise_regressions
 
 Array = NDArray[np.float64]
-Method = Literal["discriminant", "pairwise", "ordinal", "paper"]
-METHODS: tuple[Method, ...] = ("discriminant", "pairwise", "ordinal", "paper")
+Method = Literal["discriminant", "pairwise", "ordinal", "circular", "paper"]
+METHODS: tuple[Method, ...] = ("discriminant", "pairwise", "ordinal", "circular", "paper")
 
 
 class ConceptDirections(ClassifierMixin, TransformerMixin, BaseEstimator):
@@ -30,11 +30,13 @@ class ConceptDirections(ClassifierMixin, TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    method : {"discriminant", "pairwise", "ordinal", "paper"}
+    method : {"discriminant", "pairwise", "ordinal", "circular", "paper"}
         discriminant: the directions of largest between-class over within-class
         variance (the default). pairwise: leading eigenvectors of Σ w wᵀ over all
         pairwise logistic regressions. ordinal: ridge regression on the value's
-        rank, one dimension. paper: the sign-aligned mean of Appendix D.1, one
+        rank, one dimension. circular: ridge regression on the cosine and sine of the
+        value's place on a wheel, two dimensions, for values such as hues whose last
+        is a neighbour of the first. paper: the sign-aligned mean of Appendix D.1, one
         dimension, which can depend on the order of the pairs; here the order is
         that of the values.
     n_components : int
@@ -43,7 +45,7 @@ class ConceptDirections(ClassifierMixin, TransformerMixin, BaseEstimator):
         Inverse penalty of the logistic regressions.
     shrinkage : float
         Share in [0, 1] of the average variance that is mixed into the within-class
-        covariance, for methods discriminant and ordinal.
+        covariance, for methods discriminant, ordinal and circular.
 
     Attributes
     ----------
@@ -91,6 +93,11 @@ class ConceptDirections(ClassifierMixin, TransformerMixin, BaseEstimator):
         self.classes_, codes = np.unique(raw, return_inverse=True)
         check_labels(codes, len(points))
         most = self._most_components(len(self.classes_), points.shape[1])
+        if self.method == "circular" and self.n_components != 2:
+            raise ValueError(
+                f"n_components={self.n_components} must be 2 for method='circular': "
+                "a place on a wheel has two coordinates"
+            )
         if not 1 <= self.n_components <= most:
             raise ValueError(
                 f"n_components={self.n_components} must lie between 1 and {most} for "
@@ -116,6 +123,8 @@ class ConceptDirections(ClassifierMixin, TransformerMixin, BaseEstimator):
             raise ValueError(f"method={self.method!r} must be one of {', '.join(METHODS)}")
         if self.method in ("ordinal", "paper"):
             return 1
+        if self.method == "circular":
+            return 2
         pairs = n_values * (n_values - 1) // 2
         return min(n_values - 1 if self.method == "discriminant" else pairs, dimensions)
 
@@ -128,10 +137,10 @@ class ConceptDirections(ClassifierMixin, TransformerMixin, BaseEstimator):
         ridge = max(self.shrinkage * average, 1e-12 * max(average, 1.0))
         within = (1 - self.shrinkage) * within + ridge * np.eye(len(within))
         spread = means[codes] - points.mean(axis=0)
-        if self.method == "ordinal":
-            rank = codes - codes.mean()
-            direction = np.linalg.solve(within + spread.T @ spread / len(points), points.T @ rank)
-            return direction[None] / np.sqrt(direction @ within @ direction)
+        if self.method in ("ordinal", "circular"):
+            target = _places(codes, circular=self.method == "circular")
+            rows = np.linalg.solve(within + spread.T @ spread / len(points), points.T @ target).T
+            return rows / np.sqrt(np.einsum("kd,de,ke->k", rows, within, rows).mean())
         dimensions = len(within)
         _, vectors = eigh(
             spread.T @ spread / len(points),
@@ -163,3 +172,13 @@ class ConceptDirections(ClassifierMixin, TransformerMixin, BaseEstimator):
             raise ValueError(f"value={value} must be one of {self.classes_.tolist()}")
         row = int(np.flatnonzero(self.classes_ == value)[0])
         return Concept(self.directions_, self.planes_[row])
+
+
+def _places(codes: NDArray[np.intp], *, circular: bool) -> Array:
+    """Centred targets (samples, k) of a regression: ranks on a line, or places on a wheel."""
+    if circular:
+        angle = 2 * np.pi * codes / (codes.max() + 1)
+        places = np.column_stack([np.cos(angle), np.sin(angle)])
+    else:
+        places = codes[:, None].astype(float)
+    return places - places.mean(axis=0)

@@ -6,6 +6,7 @@ import importlib
 from types import ModuleType
 
 __all__ = [
+    "clip",
     "concepts",
     "interactive",
     "learning",

@@ -21,7 +21,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, proce
 from tqdm import trange
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from conceptnb.steering.muon import Muon
+from conceptnb._muon import Muon
 from conceptnb.steering.world import World, make_world
 
 WORLDS_DIR = Path(__file__).resolve().parents[1] / "data" / "worlds"

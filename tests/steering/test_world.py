@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+from conceptnb._muon import orthogonalize
 from conceptnb.steering.generation import accuracy_by_source
-from conceptnb.steering.muon import orthogonalize
 from conceptnb.steering.training import Recipe, load_trained, make_tokenizer, train_world
 from conceptnb.steering.world import CATEGORIES, KINDS, make_world
 

@@ -1,0 +1,52 @@
+"""CLIP: small towers trained here, real ones by name, embeddings at scale (Appendix D).
+
+The small towers are stand-ins trained on rendered images; they are not OpenAI's
+models, which load by name (``ViT-B-32``, ``RN101``) where their weights can be had.
+"""
+
+from .embedding import embed
+from .small import SMALL_KINDS, SMALL_SIZE, create_small_model, save_weights, weights_path
+from .study import Study, rendered_study
+from .text import (
+    TextAgreement,
+    caption_environment,
+    kept_factors,
+    move,
+    nearest_images,
+    text_agreement,
+    value_means,
+)
+from .tokenizer import CaptionTokenizer
+from .towers import REAL_NAMES, SMALL_NAMES, Tower, load_tower
+from .training import PLANS, Trainer, TrainingPlan
+from .zeroshot import TOLERANCE, class_embeddings, zero_shot, zero_shot_accuracies
+
+__all__ = [
+    "PLANS",
+    "REAL_NAMES",
+    "SMALL_KINDS",
+    "SMALL_NAMES",
+    "SMALL_SIZE",
+    "TOLERANCE",
+    "CaptionTokenizer",
+    "Study",
+    "TextAgreement",
+    "Tower",
+    "Trainer",
+    "TrainingPlan",
+    "caption_environment",
+    "class_embeddings",
+    "create_small_model",
+    "embed",
+    "kept_factors",
+    "load_tower",
+    "move",
+    "nearest_images",
+    "rendered_study",
+    "save_weights",
+    "text_agreement",
+    "value_means",
+    "weights_path",
+    "zero_shot",
+    "zero_shot_accuracies",
+]

@@ -1,0 +1,81 @@
+"""The two small towers: their architectures, input and weights.
+
+Stand-ins for CLIP, trained here on rendered images (`conceptnb train-clip`): a
+vision transformer and a ResNet of open_clip's own classes, each with a small
+text transformer, about a megabyte apiece.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import open_clip
+import torch
+from numpy.typing import NDArray
+from open_clip.constants import OPENAI_DATASET_MEAN, OPENAI_DATASET_STD
+from safetensors.torch import save_file
+
+SMALL_KINDS = ("vit", "resnet")
+SMALL_SIZE = 32
+"""Width and height of the input in pixels."""
+
+_CONFIGS = Path(__file__).parent / "configs"
+WEIGHTS = Path(__file__).parent / "weights"
+
+
+def check_kind(kind: str) -> str:
+    """Return `kind` or raise ValueError unless it is one of `SMALL_KINDS`."""
+    if kind not in SMALL_KINDS:
+        raise ValueError(f"kind={kind!r} must be one of {', '.join(SMALL_KINDS)}")
+    return kind
+
+
+def weights_path(kind: str) -> Path:
+    """Where the shipped weights of a small tower lie."""
+    return WEIGHTS / f"shapes-{check_kind(kind)}.safetensors"
+
+
+def create_small_model(
+    kind: str, *, weights: str | os.PathLike[str] | None = None, seed: int = 0
+) -> open_clip.CLIP:
+    """Build a small tower, untrained or with weights from a safetensors file.
+
+    Parameters
+    ----------
+    kind : "vit" or "resnet"
+    weights : path of the weights; None gives an untrained tower
+    seed : of the initial weights; the global generator is left as it was
+    """
+    name = f"shapes-{check_kind(kind)}"
+    if name not in open_clip.list_models():
+        open_clip.add_model_config(_CONFIGS)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = open_clip.create_model(name, pretrained=None if weights is None else str(weights))
+    return model.eval()
+
+
+def save_weights(model: torch.nn.Module, path: str | os.PathLike[str]) -> None:
+    """Write half-precision weights as safetensors."""
+    state = {
+        key: value.half() if value.is_floating_point() else value
+        for key, value in model.state_dict().items()
+    }
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    save_file({key: value.contiguous() for key, value in state.items()}, path)
+
+
+def normalise(images: NDArray[np.uint8]) -> torch.Tensor:
+    """Turn images (n, h, w, 3) into input (n, 3, 32, 32) of the small towers.
+
+    Larger images are averaged over blocks; values are normalised by CLIP's mean
+    and standard deviation.
+    """
+    pixels = torch.from_numpy(images).permute(0, 3, 1, 2).float().div_(255)
+    if pixels.shape[-2:] != (SMALL_SIZE, SMALL_SIZE):
+        pixels = torch.nn.functional.interpolate(pixels, size=SMALL_SIZE, mode="area")
+    mean = torch.tensor(OPENAI_DATASET_MEAN).view(3, 1, 1)
+    std = torch.tensor(OPENAI_DATASET_STD).view(3, 1, 1)
+    return pixels.sub_(mean).div_(std).contiguous()

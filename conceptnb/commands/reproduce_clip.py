@@ -1,0 +1,182 @@
+"""``conceptnb reproduce clip``: Tables 2-5 for any CLIP models and images (Appendix D)."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from conceptnb.directions import FactorReport
+    from conceptnb.shapes3d import ShapesImages
+
+    Array = NDArray[np.floating]
+    Reports = dict[str, dict[str, FactorReport]]
+
+N_ORDERS = 50
+MODULES = (
+    "conceptnb.clip.embedding",
+    "conceptnb.clip.small",
+    "conceptnb.clip.towers",
+    "conceptnb.clip.weights",
+    "conceptnb.directions",
+    "conceptnb.shapes3d",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of the command."""
+    parser.add_argument(
+        "--models",
+        nargs="+",
+        default=["small"],
+        help="small (trained here, with untrained controls), openai (ViT-B-32 and RN101 of "
+        "Appendix D), or names and local checkpoints",
+    )
+    parser.add_argument(
+        "--data",
+        default="rendered",
+        help="rendered (made here), 3dshapes (the published file, downloaded once), or its path",
+    )
+    parser.add_argument(
+        "--images", type=int, default=20_000, help="how many images, drawn at random; 480000 is all"
+    )
+    parser.add_argument("--split", choices=("half", "first-values"), default="half")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--cache", type=Path, help="folder that keeps embeddings for later runs")
+    parser.add_argument("--out", type=Path, help="JSON file; results/clip.json by default")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Embed, analyse and write one JSON file of rows."""
+    import numpy as np  # noqa: PLC0415 - a command loads what it needs when it runs
+
+    from conceptnb import clip, directions, results, shapes3d  # noqa: PLC0415
+
+    start = time.process_time()
+    if not 1 <= args.images <= shapes3d.N_IMAGES:
+        raise ValueError(f"--images {args.images} must lie in [1, {shapes3d.N_IMAGES}]")
+    names = _model_names(args.models)
+    shapes = _open_data(args.data, small_only=all(name.startswith("small") for name in names))
+    rng = np.random.default_rng(args.seed)
+    index = np.sort(rng.choice(shapes3d.N_IMAGES, args.images, replace=False))
+    factors = shapes.factors(index)
+    embeddings, sources, reports = {}, {}, {}
+    for name in names:
+        tower = clip.load_tower(name)
+        embeddings[tower.name] = clip.embed(tower, shapes, index, cache=args.cache)
+        sources[tower.name] = tower.source
+        reports[tower.name] = directions.report(
+            embeddings[tower.name], factors, np.random.default_rng(args.seed), split=args.split
+        )
+    rows = [*_factor_rows(reports, args.seed), *_agreement_rows(reports, embeddings)]
+    out = args.out or results.folder() / "clip.json"
+    path = results.save(
+        out.stem,
+        rows,
+        command=_command(args),
+        modules=MODULES,
+        seeds=[args.seed],
+        cpu_seconds=time.process_time() - start,
+        notes={
+            "images": args.images,
+            "data": shapes.source,
+            "models": sources,
+            "split": args.split,
+            "orders": N_ORDERS,
+        },
+        where=out.parent,
+    )
+    print(f"wrote {path}")
+    return 0
+
+
+def _command(args: argparse.Namespace) -> str:
+    """Spell the command without options that change no number."""
+    words = ["conceptnb reproduce clip --models", *(Path(m).name for m in args.models)]
+    data = args.data if args.data in ("rendered", "3dshapes") else Path(args.data).name
+    words += [f"--data {data}", f"--images {args.images}"]
+    return " ".join([*words, f"--split {args.split}", f"--seed {args.seed}"])
+
+
+def _model_names(words: list[str]) -> list[str]:
+    from conceptnb import clip  # noqa: PLC0415
+
+    small = [*clip.SMALL_NAMES, *(f"{name}-untrained" for name in clip.SMALL_NAMES)]
+    groups = {"small": small, "openai": list(clip.REAL_NAMES)}
+    return [name for word in words for name in groups.get(word, [word])]
+
+
+def _open_data(data: str, *, small_only: bool) -> ShapesImages:
+    from conceptnb import clip, shapes3d  # noqa: PLC0415
+
+    if data == "rendered":  # small towers see 32 pixels, so nothing is lost by rendering those
+        return shapes3d.RenderedShapes(clip.SMALL_SIZE if small_only else 64)
+    return shapes3d.PublishedShapes(shapes3d.download() if data == "3dshapes" else data)
+
+
+def _factor_rows(reports: Reports, seed: int) -> Iterator[dict[str, Any]]:
+    """One row a model and factor, and one a model, factor and value (Tables 2-4)."""
+    import numpy as np  # noqa: PLC0415
+
+    from conceptnb import directions, shapes3d  # noqa: PLC0415
+
+    for model, by_factor in reports.items():
+        for factor, report in by_factor.items():
+            cosines = directions.order_dependence(
+                report.paper.regressions_.coefficients, N_ORDERS, np.random.default_rng(seed)
+            )
+            yield {
+                "table": "separation",
+                "model": model,
+                "factor": factor,
+                "eta2": round(report.eta2, 4),
+                "eta2_paper": round(report.eta2_paper, 4),
+                "accuracy_one_dimension": round(report.accuracy_atom, 4),
+                "dimensions": len(report.concept.directions_),
+                "accuracy": round(report.accuracy, 4),
+                "order_cosine_mean": round(float(cosines.mean()), 4),
+                "order_cosine_min": round(float(cosines.min()), 4),
+                "n_train": report.n_train,
+                "n_test": report.n_test,
+            }
+        for factor, report in by_factor.items():
+            labels = shapes3d.factor_labels(factor)
+            table = report.table
+            for value, mean, std in zip(table.values, table.means, table.stds, strict=True):
+                yield {
+                    "table": "valuations",
+                    "model": model,
+                    "factor": factor,
+                    "value": labels[int(value)],
+                    "mean": round(float(mean[0]), 4),
+                    "std": round(float(std[0]), 4),
+                }
+
+
+def _agreement_rows(reports: Reports, embeddings: dict[str, Array]) -> Iterator[dict[str, Any]]:
+    """One row a factor and pair of trained models (Table 5, and in the proper dimension)."""
+    from conceptnb import directions  # noqa: PLC0415
+
+    trained = [model for model in reports if not model.endswith("-untrained")]
+    for first, second in combinations(trained, 2):
+        for factor in reports[first]:
+            agreement = directions.agreement(
+                reports[first][factor],
+                embeddings[first],
+                reports[second][factor],
+                embeddings[second],
+            )
+            yield {
+                "table": "agreement",
+                "models": [first, second],
+                "factor": factor,
+                "correlation_paper": round(agreement.paper, 4),
+                "canonical": [round(float(r), 4) for r in agreement.canonical],
+            }

@@ -1,0 +1,89 @@
+"""The rows of ``conceptnb reproduce clip`` as Tables 2 to 5 print them, for a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from conceptnb.results import Result
+from conceptnb.shapes3d import FACTORS
+
+__all__ = ["agreements", "separations", "valuations"]
+
+
+def _models(result: Result, *, untrained: bool) -> list[str]:
+    rows = _rows(result, "separation")
+    names = dict.fromkeys(row["model"] for row in rows)
+    return [name for name in names if untrained or not name.endswith("-untrained")]
+
+
+def _rows(result: Result, table: str) -> list[dict[str, Any]]:
+    rows = [row for row in result.rows if row.get("table") == table]
+    if not rows:
+        raise ValueError(
+            f"result={result.name!r} has no rows of table {table!r}; "
+            "it has to come from `conceptnb reproduce clip`"
+        )
+    return rows
+
+
+def valuations(result: Result, factors: Sequence[str]) -> Result:
+    """Mean ± standard deviation of valuations by value, a column a model (Tables 2 to 4).
+
+    Parameters
+    ----------
+    result : Result
+        What ``conceptnb reproduce clip`` computed.
+    factors : sequence of str
+        Names of the factors to show.
+
+    Raises
+    ------
+    ValueError
+        If `result` holds no valuations.
+    """
+    models = _models(result, untrained=False)
+    found = {
+        (row["factor"], row["value"], row["model"]): [row["mean"], row["std"]]
+        for row in _rows(result, "valuations")
+    }
+    keys = dict.fromkeys((factor, value) for factor, value, _ in found if factor in factors)
+    rows = [
+        {"factor": factor.replace("_", " "), "value": value}
+        | {model: found[factor, value, model] for model in models}
+        for factor, value in keys
+    ]
+    return replace(result, rows=rows)
+
+
+def agreements(result: Result) -> Result:
+    """Correlation of two models' valuations, a row a factor (Table 5).
+
+    Beside the correlation of the paper's directions stand the canonical
+    correlations of the concepts in their proper dimension.
+    """
+    rows = [
+        {
+            "models": " and ".join(row["models"]),
+            "factor": row["factor"].replace("_", " "),
+            "paper's direction": row["correlation_paper"],
+            "canonical correlations": ", ".join(f"{r:.3f}" for r in row["canonical"]),
+        }
+        for row in _rows(result, "agreement")
+    ]
+    return replace(result, rows=rows)
+
+
+def separations(result: Result) -> Result:
+    """Between-class share of variance η² of order-free directions, a column a model.
+
+    Untrained models stand beside the trained ones.
+    """
+    models = _models(result, untrained=True)
+    found = {(row["model"], row["factor"]): row["eta2"] for row in _rows(result, "separation")}
+    rows = [
+        {"factor": factor.replace("_", " ")} | {model: found[model, factor] for model in models}
+        for factor in FACTORS
+    ]
+    return replace(result, rows=rows)
