@@ -225,6 +225,20 @@ def test_captions_choose_their_environment():
     assert same.same.mean() > 0.3
 
 
+def test_environments_hold_the_images_that_fit_their_caption():
+    tower = clip.load_tower("small-vit")
+    factors = shapes3d.sample_factors(600, np.random.default_rng(1))
+    Z = tower.embed_images(shapes3d.Renderer(32)(factors))
+    texts = [clip.vague_caption("scale", 0), clip.vague_caption("shape", 2)]
+    assert texts[0].startswith("tiny coloured thing on coloured floor")
+    rows, environment = clip.environments_from_captions(tower, Z, texts, 50)
+    np.testing.assert_array_equal(np.bincount(environment), [600, 50, 50])
+    np.testing.assert_array_equal(rows[environment == 0], np.arange(600))
+    # most fit, against an eighth and a quarter of all images
+    assert (factors[rows[environment == 1], 3] <= 1).mean() > 0.8
+    assert (factors[rows[environment == 2], 4] == 2).mean() > 0.8
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [

@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 from conceptnb import directions as cd
-from conceptnb.shapes3d import FACTORS, SIZES, sample_factors
+from conceptnb import results
+from conceptnb.directions import tables
+from conceptnb.shapes3d import FACTORS, SHAPE_NAMES, SIZES, sample_factors
 
 
 def embedding(n, d, n_values, seed, gap=1.0):
@@ -282,3 +284,38 @@ def test_all_274_pairs_at_full_width_are_quick_and_right():
         model = LogisticRegression(tol=1e-6, max_iter=5000)
         theirs = model.fit(Z[rows], factors[rows, column] == j)
         assert cosine(fits[name].coefficients[pick], theirs.coef_[0]) > 0.999
+
+
+def test_the_papers_columns_are_as_printed():
+    columns = cd.paper_columns()
+    assert tuple(columns) == FACTORS
+    for name, size in zip(FACTORS, SIZES, strict=True):
+        assert [len(column) for column in columns[name].values()] == [size, size]
+    assert columns["shape"]["ViT-B/32"][3] == [-11.8, 3.1]  # Table 4
+    assert columns["orientation"]["RN101"][7] == [-8.2, 1.2]  # Table 3
+
+
+def test_tables_for_a_page_rearrange_and_change_nothing():
+    rows = [
+        {"table": "separation", "model": m, "factor": f, "eta2": k + len(m)}
+        for m in ("a", "a-untrained")
+        for k, f in enumerate(FACTORS)
+    ]
+    rows += [
+        {
+            "table": "valuations",
+            "model": "a",
+            "factor": "shape",
+            "value": v,
+            "mean": 1.5,
+            "std": 0.5,
+        }
+        for v in SHAPE_NAMES
+    ]
+    record = results.Result("clip", rows, "", [], "", [0], 1.0, {})
+    assert tables.separations(record).rows[4] == {"factor": "shape", "a": 5, "a-untrained": 15}
+    shown = tables.valuations(record, ["shape"]).rows
+    assert shown[2] == {"factor": "shape", "value": "ball", "a": [1.5, 0.5]}
+    assert len(shown) == 4
+    with pytest.raises(ValueError, match="reproduce clip"):
+        tables.agreements(record)

@@ -10,16 +10,18 @@ from .study import Study, rendered_study
 from .text import (
     TextAgreement,
     caption_environment,
+    environments_from_captions,
     kept_factors,
     move,
     nearest_images,
     text_agreement,
+    vague_caption,
     value_means,
 )
 from .tokenizer import CaptionTokenizer
 from .towers import REAL_NAMES, SMALL_NAMES, Tower, load_tower
 from .training import PLANS, Trainer, TrainingPlan
-from .zeroshot import TOLERANCE, class_embeddings, zero_shot, zero_shot_accuracies
+from .zeroshot import TOLERANCE, class_embeddings, unit, zero_shot, zero_shot_accuracies
 
 __all__ = [
     "PLANS",
@@ -38,6 +40,7 @@ __all__ = [
     "class_embeddings",
     "create_small_model",
     "embed",
+    "environments_from_captions",
     "kept_factors",
     "load_tower",
     "move",
@@ -45,6 +48,8 @@ __all__ = [
     "rendered_study",
     "save_weights",
     "text_agreement",
+    "unit",
+    "vague_caption",
     "value_means",
     "weights_path",
     "zero_shot",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from conceptnb.shapes3d import FACTORS, check_factors, factor_index
+from conceptnb.shapes3d import FACTORS, captions, check_factors, factor_index
 
 from .towers import Tower
 from .zeroshot import TOLERANCE, class_embeddings, unit
@@ -60,6 +61,15 @@ def text_agreement(
     return TextAgreement(np.diag(cosines), np.diag(np.roll(cosines, len(cosines) // 2, axis=1)))
 
 
+def vague_caption(factor: str, value: int) -> str:
+    """Caption that names one value of one factor and leaves the others open (Section 6).
+
+    The images that fit it are a concept conditional environment of that factor.
+    """
+    row = [[value if name == factor else 0 for name in FACTORS]]
+    return captions(row, vague=[name for name in FACTORS if name != factor])[0]
+
+
 def caption_environment(tower: Tower, Z: ArrayLike, caption: str, n: int) -> NDArray[np.intp]:
     """Positions (n,) of the images that fit a caption best, best first.
 
@@ -76,6 +86,23 @@ def caption_environment(tower: Tower, Z: ArrayLike, caption: str, n: int) -> NDA
         raise ValueError(f"n={n} must lie between 1 and {len(images)}, the number of images")
     similarity = images @ unit(tower.embed_texts([caption]))[0]
     return np.argsort(-similarity)[:n]
+
+
+def environments_from_captions(
+    tower: Tower, Z: ArrayLike, texts: Sequence[str], n: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Environment data without labels: all images as the base, and n images a caption.
+
+    Returns
+    -------
+    rows : (samples + m n,) positions of images
+    environment : (samples + m n,) 0 for the base, k for the k-th caption; both
+        together are what `conceptnb.contrastive.ConceptLearner` fits
+    """
+    base = np.arange(len(np.asarray(Z)))
+    chosen = [caption_environment(tower, Z, text, n) for text in texts]
+    labels = [np.full(len(rows), e) for e, rows in enumerate([base, *chosen])]
+    return np.concatenate([base, *chosen]), np.concatenate(labels)
 
 
 def move(Z: ArrayLike, means: ArrayLike, start: ArrayLike, end: ArrayLike) -> Array:

@@ -85,6 +85,7 @@ def run(args: argparse.Namespace) -> int:
         seeds=[args.seed],
         cpu_seconds=time.process_time() - start,
         notes={
+            "paper_table": "table2",  # shown with tables 3 to 5 by conceptnb.directions.tables
             "images": args.images,
             "data": shapes.source,
             "models": sources,

@@ -27,6 +27,7 @@ from .report import (
     report_factor,
 )
 from .selection import DimensionChoice, choose_dimension
+from .tables import beside_paper, paper_columns
 
 __all__ = [
     "METHODS",
@@ -40,6 +41,7 @@ __all__ = [
     "agreement",
     "all_factors",
     "averaged_direction",
+    "beside_paper",
     "canonical_correlations",
     "choose_dimension",
     "chosen_dimensions",
@@ -50,6 +52,7 @@ __all__ = [
     "nearest_plane",
     "order_dependence",
     "pairwise_regressions",
+    "paper_columns",
     "report",
     "report_factor",
     "separation",

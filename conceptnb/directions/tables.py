@@ -2,14 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from conceptnb import paper
+from conceptnb._tables import Table
 from conceptnb.results import Result
-from conceptnb.shapes3d import FACTORS
+from conceptnb.shapes3d import FACTORS, factor_labels
 
-__all__ = ["agreements", "separations", "valuations"]
+from .evaluation import ValuationTable
+
+__all__ = ["agreements", "beside_paper", "paper_columns", "separations", "valuations"]
+
+PAPER_MODELS = ("ViT-B/32", "RN101")
+
+
+def paper_columns() -> dict[str, dict[str, list[list[float]]]]:
+    """Tables 2 to 4 of the paper: [mean, std] a value, by factor and model."""
+    printed = {
+        name: column
+        for table in ("table2", "table3", "table4")
+        for name, column in paper.table(table).items()
+    }
+    printed["orientation"] = printed["orientation_deg"]
+    return {name: {model: printed[name][model] for model in PAPER_MODELS} for name in FACTORS}
+
+
+def beside_paper(ours: Mapping[str, Mapping[str, ValuationTable]]) -> Table:
+    """Tables 2 to 4: valuations of our models, and of the paper's beside them.
+
+    Parameters
+    ----------
+    ours : valuations by model and factor
+    """
+    columns = paper_columns()
+    rows = [
+        {"factor": factor.replace("_", " "), "value": label}
+        | {
+            name: [float(tables[factor].means[k, 0]), float(tables[factor].stds[k, 0])]
+            for name, tables in ours.items()
+        }
+        | {f"paper: {model}": columns[factor][model][k] for model in PAPER_MODELS}
+        for factor in FACTORS
+        for k, label in enumerate(factor_labels(factor))
+    ]
+    return Table(rows, ".1f")
 
 
 def _models(result: Result, *, untrained: bool) -> list[str]:
