@@ -118,6 +118,7 @@ def test_the_learning_rate_rises_and_falls_in_every_cycle():
     plan = clip.TrainingPlan(cycles=(100, 40), restart=0.5, warm_up=10, cool_down=20)
     rates = np.array([plan.rate(step) for step in range(plan.steps)])
     assert plan.steps == 140
+    assert [plan.cycle(step) for step in (0, 99, 100, 139)] == [0, 0, 1, 1]
     np.testing.assert_allclose(rates[:10], np.arange(1, 11) / 10)
     np.testing.assert_allclose(rates[10:80], 1)
     np.testing.assert_allclose(rates[80:100], np.arange(20, 0, -1) / 20)

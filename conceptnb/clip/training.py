@@ -40,19 +40,19 @@ class TrainingPlan:
     matrix_learning_rate : of Muon, for those matrices
     weight_decay : of both
     warm_up, cool_down : steps at the ends of a cycle in which the rate rises and falls
-    vague_rate : chance that a caption leaves an attribute open
+    vague_rates : chance that a caption leaves an attribute open, for each cycle
     seed : of weights and data
     """
 
     cycles: tuple[int, ...] = (2400,)
-    restart: float = 0.5
+    restart: float = 0.7
     batch_size: int = 128
     learning_rate: float = 2e-3
     matrix_learning_rate: float = 0.02
     weight_decay: float = 0.02
     warm_up: int = 40
     cool_down: int = 900
-    vague_rate: float = 0.06
+    vague_rates: tuple[float, ...] = (0.06,)
     seed: int = 0
     curriculum: Curriculum = field(default_factory=Curriculum)
 
@@ -61,16 +61,23 @@ class TrainingPlan:
         """Length of the training."""
         return sum(self.cycles)
 
+    def cycle(self, step: int) -> int:
+        """Cycle in which a step lies, both counted from 0."""
+        return int(np.searchsorted(np.cumsum(self.cycles), step, side="right"))
+
     def rate(self, step: int) -> float:
         """Factor on the learning rates at a step, counted from 0."""
-        ends = np.cumsum(self.cycles)
-        cycle = int(np.searchsorted(ends, step, side="right"))
-        since, left = step - (ends[cycle] - self.cycles[cycle]), ends[cycle] - step
+        cycle = self.cycle(step)
+        end = sum(self.cycles[: cycle + 1])
+        since, left = step - (end - self.cycles[cycle]), end - step
         highest = self.restart if cycle else 1.0
         return highest * min(1.0, (since + 1) / self.warm_up, left / self.cool_down)
 
 
-PLANS = {"vit": TrainingPlan(), "resnet": TrainingPlan(cycles=(2400, 1200))}
+PLANS = {
+    "vit": TrainingPlan(),
+    "resnet": TrainingPlan(cycles=(2400, 1200), vague_rates=(0.06, 0.35)),
+}
 """Recipes of the shipped towers."""
 
 
@@ -140,7 +147,9 @@ class Trainer:
         batch = draw_batch(self.progress, self.step, plan.batch_size, rng)
         factors = batch.factors
         images = normalise(self._render(factors)).contiguous(memory_format=self._layout)
-        texts = self._tokenize(captions(factors, vague_rate=plan.vague_rate, rng=rng))
+        texts = self._tokenize(
+            captions(factors, vague_rate=plan.vague_rates[plan.cycle(self.step)], rng=rng)
+        )
         self.model.train()
         image_features, text_features, logit_scale = self.model(images, texts)[:3]
         loss = self._loss(image_features, text_features, logit_scale)

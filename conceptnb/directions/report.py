@@ -46,8 +46,7 @@ class FactorReport:
     factor : name
     paper : ConceptDirections, the sign-aligned mean of Appendix D.1
     atom : ConceptDirections, the order-free direction
-    concept : ConceptDirections in the proper dimension of the factor: `atom`, and for
-        a hue the plane of `hue_plane`
+    concept : ConceptDirections in the proper dimension of the factor, see `proper_concept`
     table : valuations of the paper's direction by value, as in Tables 2-4
     eta2_paper, eta2 : between-class share of variance of `paper` and `atom`
     accuracy_atom, accuracy : of nearest-plane classification with `atom` and `concept`
@@ -67,19 +66,17 @@ class FactorReport:
     n_test: int
 
 
-def hue_plane(Z: ArrayLike, hues: ArrayLike) -> ConceptDirections:
-    """Fit the two-dimensional concept in which hues lie on their wheel (Definition 1).
+def proper_concept(factor: str) -> ConceptDirections:
+    """Return an unfitted concept of a factor in its proper dimension (Definition 1).
 
-    A discriminant plane tells hues apart about as well, but ten separate clusters
-    span up to nine dimensions, and which two of these separate best is a matter of
-    the embedding. The wheel is the same for all.
-
-    Parameters
-    ----------
-    Z : (samples, dimensions) embeddings
-    hues : (samples,) values 0 to 9
+    Its values are asked for by their places: hues on a wheel, which takes two
+    dimensions, all others on a line. A discriminant direction separates values as
+    well or better, but in no order of its own, and which directions separate best
+    is a matter of the embedding. Places on a wheel or a line are the same for all.
     """
-    return ConceptDirections("circular", n_components=2).fit(Z, hues)
+    if PROPER_DIMENSIONS[FACTORS[factor_index(factor)]] == 2:
+        return ConceptDirections("circular", n_components=2)
+    return ConceptDirections("ordinal")
 
 
 def report_factor(
@@ -119,7 +116,7 @@ def report_factor(
         raise ValueError(f"{factor}={counts.argmin()} has no training image; embed more images")
     paper = ConceptDirections("paper").fit(points[train], labels[train])
     atom = ConceptDirections().fit(points[train], labels[train])
-    concept = atom if PROPER_DIMENSIONS[factor] == 1 else hue_plane(points[train], labels[train])
+    concept = proper_concept(factor).fit(points[train], labels[train])
     paper_valuations, valuations = paper.transform(points[test]), atom.transform(points[test])
     return FactorReport(
         factor,
