@@ -175,11 +175,28 @@ def hue_plane(line: NDArray[np.floating], plane: NDArray[np.floating], labels: A
     left.set(xlabel="valuation in one dimension", yticks=range(10), title="one dimension")
     left.set_yticks(range(10), factor_labels("floor_hue"))
     left.set_ylabel("hue")
-    right.scatter(*plane.T, s=3, c=colours, linewidths=0, rasterized=True)
-    for hue in range(10):
-        centre = plane[hues == hue].mean(axis=0)
-        right.annotate(f"{hue / 10:.1f}", centre, ha="center", va="center", fontweight="bold")
-    right.set(xlabel="first valuation", ylabel="second valuation", title="two dimensions")
+    _wheel(right, plane, hues)
+    right.set_title("two dimensions")
+    return figure
+
+
+def _wheel(ax: Axes, plane: NDArray[np.floating], hues: NDArray[np.generic]) -> None:
+    """Draw images in a hue plane, and the centres of neighbouring hues joined."""
+    ax.scatter(*plane.T, s=3, c=hue_to_rgb(hues) * 0.85, linewidths=0, rasterized=True)
+    centres = np.stack([plane[hues == hue].mean(axis=0) for hue in range(10)])
+    ax.plot(*np.vstack([centres, centres[:1]]).T, color=MUTED, linewidth=0.8)
+    for hue, centre in enumerate(centres):
+        ax.annotate(f"{hue / 10:.1f}", centre, ha="center", va="center", fontweight="bold")
+    ax.set(xlabel="first valuation", ylabel="second valuation")
+
+
+@styled
+def hue_planes(planes: Mapping[str, NDArray[np.floating]], labels: ArrayLike) -> Figure:
+    """Draw the hue planes (n, 2) of several models; a line joins neighbours on the wheel."""
+    figure, axes = new_figure(1, len(planes), height=3.4)
+    for ax, (model, plane) in zip(axes[0], planes.items(), strict=True):
+        _wheel(ax, plane, np.asarray(labels))
+        ax.set_title(model)
     return figure
 
 
