@@ -182,7 +182,8 @@ def hue_plane(line: NDArray[np.floating], plane: NDArray[np.floating], labels: A
 
 def _wheel(ax: Axes, plane: NDArray[np.floating], hues: NDArray[np.generic]) -> None:
     """Draw images in a hue plane, and the centres of neighbouring hues joined."""
-    ax.scatter(*plane.T, s=3, c=hue_to_rgb(hues) * 0.85, linewidths=0, rasterized=True)
+    colours = hue_to_rgb(hues) * 0.85
+    ax.scatter(plane[:, 0], plane[:, 1], s=3, c=colours, linewidths=0, rasterized=True)
     centres = np.stack([plane[hues == hue].mean(axis=0) for hue in range(10)])
     ax.plot(*np.vstack([centres, centres[:1]]).T, color=MUTED, linewidth=0.8)
     for hue, centre in enumerate(centres):
