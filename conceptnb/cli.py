@@ -54,6 +54,11 @@ COMMANDS: tuple[Command, ...] = (
         "Table 6 on the small worlds, or on a real language model with --model",
     ),
     Command(
+        "benchmark steering",
+        "conceptnb.commands.benchmark_steering",
+        "CPU time of a steering matrix under generate, and of multiple choice",
+    ),
+    Command(
         "train-world",
         "conceptnb.commands.train_world",
         "train the small language models of the steering chapters",

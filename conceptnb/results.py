@@ -62,7 +62,8 @@ class Result:
         Versions of Python, the package and the libraries under it.
     notes : dict
         Anything else that belongs to the table: sizes, settings, what is synthetic. A
-        note ``paper_table`` names the table of `conceptnb.paper` that it stands beside.
+        note ``paper_table`` names the table of `conceptnb.paper` that it stands beside; a
+        note ``summarised_in`` names the computed table that stands on pages in its place.
     """
 
     name: str
@@ -210,7 +211,8 @@ def beside(paper_table: str | None) -> Shown:
     if paper_table is not None:
         paper.table(paper_table)
     every = [load(name) for name in names()]
-    return Shown(tuple(r for r in every if r.notes.get("paper_table") == paper_table))
+    mine = (r for r in every if r.notes.get("paper_table") == paper_table)
+    return Shown(tuple(r for r in mine if "summarised_in" not in r.notes))
 
 
 def _html(result: Result) -> str:

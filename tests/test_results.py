@@ -107,6 +107,7 @@ def test_a_page_shows_ours_beside_the_table_it_belongs_to(keep, tmp_path, monkey
     assert "Not yet computed" in results.beside("table6")._repr_html_()
     keep("ours", notes={"paper_table": "table6"})
     keep("more")
+    keep("runs", notes={"summarised_in": "ours"})
     assert repr(results.beside("table6")) == "Shown(ours)"
     assert repr(results.beside(None)) == "Shown(more)"
     assert repr(results.shown("nothing")) == "Shown(not yet computed)"

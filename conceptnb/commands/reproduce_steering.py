@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +13,18 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
 from conceptnb import results
+from conceptnb.steering.analysis import select
 from conceptnb.steering.estimate import estimate
 from conceptnb.steering.methods import METHODS, SENTENCE_BERT, category_oracle
 from conceptnb.steering.study import Plan, Study
+from conceptnb.steering.tables import summary
 from conceptnb.steering.training import load_trained, trained_models
 from conceptnb.steering.truthfulqa import edition, find_truthfulqa, read_truthfulqa
+from conceptnb.steering.world import KINDS
 
 _NUMBERS_COME_FROM = (
-    "activations divergence embeddings heads intervention matrices methods "
-    "probes questions scoring spans study vectors world"
+    "activations analysis divergence embeddings heads intervention matrices methods "
+    "probes questions scoring spans study tables vectors world"
 )
 MODULES = [
     "conceptnb.data.worlds",
@@ -56,40 +58,40 @@ def run(args: argparse.Namespace) -> int:
 
 def run_worlds(args: argparse.Namespace) -> int:
     """Every method on every small world and model seed."""
-    started = time.process_time()
     rows: list[dict[str, Any]] = []
+    spent = 0.0
     for kind, seed in trained_models():
         folder = _inside(args.checkpoints, f"{kind}-{seed}")
         study = world_study(kind, seed, make_plan(args), folder)
         rows += [{"world": kind, "model_seed": seed, **row} for row in study.run()]
+        spent += study.cpu_seconds
         print(f"{kind}, model seed {seed}: done", file=sys.stderr)
-    return _save(
-        args,
-        "steering",
-        rows,
-        started,
-        {
-            "model": "small Llamas trained on invented worlds, not LLaMA-7B",
-            "data": "invented questions, not TruthfulQA",
-            "kl": "KL(original ‖ steered), nats a token, on neutral stories of the world",
-        },
-    )
+    notes = {
+        "model": "small Llamas trained on invented worlds, not LLaMA-7B",
+        "data": "invented questions, not TruthfulQA",
+        "kl": "KL(original ‖ steered), nats a token, on neutral stories of the world; "
+        "kl_asked: the same under the edit of a tested question",
+    }
+    name = args.out.stem if args.out else "steering"
+    _save(args, f"{name}_runs", rows, spent, {**notes, "summarised_in": name})
+    worlds = {kind: select(rows, world=kind) for kind in KINDS}
+    table = summary({kind: found for kind, found in worlds.items() if found})
+    return _save(args, name, table, spent, {**notes, "paper_table": "table6"})
 
 
 def world_study(
     kind: str, seed: int, plan: Plan | None = None, checkpoints: Path | None = None
 ) -> Study:
-    """Return the study of one small model: its questions, 16 neutral stories, every method."""
+    """Return the study of one small model: its questions, 8 neutral stories, every method."""
     world, model, tokenizer = load_trained(kind, seed)
     questions = world.questions()
-    stories = list(itertools.islice(world.stories(np.random.default_rng(99)), 16))
+    stories = list(itertools.islice(world.stories(np.random.default_rng(99)), 8))
     methods = METHODS | category_oracle(questions)
     return Study(model, tokenizer, questions, stories, methods, plan, checkpoints, progress=True)
 
 
 def run_model(args: argparse.Namespace) -> int:
     """Every method on a real model and TruthfulQA."""
-    started = time.process_time()
     path = find_truthfulqa(None if args.data == "truthfulqa" else args.data)
     questions = read_truthfulqa(path)
     texts = _neutral_texts(args.texts)
@@ -111,7 +113,7 @@ def run_model(args: argparse.Namespace) -> int:
     study = Study(model, tokenizer, questions, texts, methods, plan, folder, progress=True)
     rows = [{"world": Path(args.model).name, "model_seed": 0, **row} for row in study.run()]
     notes = {"model": args.model, "data": edition(questions, path), "texts": args.texts}
-    return _save(args, name, rows, started, notes)
+    return _save(args, args.out.stem if args.out else name, rows, study.cpu_seconds, notes)
 
 
 def make_plan(
@@ -151,26 +153,31 @@ def _neutral_texts(source: str | None, count: int = 100) -> list[str]:
     return [row["text"] for row in stream.take(count)]
 
 
+def _without_checkpoints(words: list[str]) -> list[str]:
+    """Drop the folder of finished stages, which is of this machine and changes no number."""
+    if "--checkpoints" not in words:
+        return words
+    where = words.index("--checkpoints")
+    return words[:where] + words[where + 2 :]
+
+
 def _inside(folder: Path | None, name: str) -> Path | None:
     return None if folder is None else folder / name
 
 
 def _save(
-    args: argparse.Namespace, name: str, rows: list, started: float, notes: dict[str, Any]
+    args: argparse.Namespace, name: str, rows: list, spent: float, notes: dict[str, Any]
 ) -> int:
-
-    where = None
-    if args.out is not None:
-        name, where = args.out.stem, args.out.parent
+    """Write one table beside the others, or where ``--out`` says."""
     path = results.save(
         name,
         rows,
-        command="conceptnb " + " ".join(sys.argv[1:]),
+        command=" ".join(["conceptnb", *_without_checkpoints(sys.argv[1:])]),
         modules=MODULES,
         seeds=args.split_seeds,
-        cpu_seconds=time.process_time() - started,
+        cpu_seconds=spent,
         notes=notes,
-        where=where,
+        where=args.out.parent if args.out else None,
     )
     print(path)
     return 0

@@ -47,8 +47,8 @@ def table(rows: Sequence[Row]) -> list[dict[str, Any]]:
     -------
     list of dict
         ``technique``; ``alpha`` and ``heads``, means of the chosen ones; and
-        ``mc1``, ``mc2``, ``mc3``, ``ce``, ``kl`` as (mean, std), log-quantities
-        in nats a token.
+        ``mc1``, ``mc2``, ``mc3``, ``ce``, ``kl``, ``kl_asked`` as (mean, std),
+        log-quantities in nats a token.
     """
     out = []
     for name in methods(rows):
@@ -58,7 +58,7 @@ def table(rows: Sequence[Row]) -> list[dict[str, Any]]:
             "alpha": float(np.mean([row["alpha"] for row in mine])),
             "heads": float(np.mean([row["heads"] for row in mine])),
         }
-        for key in ("mc1", "mc2", "mc3", "ce", "kl"):
+        for key in ("mc1", "mc2", "mc3", "ce", "kl", "kl_asked"):
             values = np.array([row[key] for row in mine])
             entry[key] = float(values.mean()), float(values.std())
         out.append(entry)
@@ -78,6 +78,8 @@ def right_at_kl(row: Row, baseline: Row, budget: float) -> np.ndarray:
     Linear interpolation between neighbouring α by their KL, within each fold,
     from the unsteered model (KL = 0) on. A method whose strongest α stays
     below the budget is taken at that α; of two α with the same KL the stronger counts.
+    KL is that of the edits which answer the tested questions (``kl_asked``): the
+    other one is zero for a matrix whose embedding knows no word of the neutral texts.
 
     Parameters
     ----------
@@ -98,7 +100,7 @@ def right_at_kl(row: Row, baseline: Row, budget: float) -> np.ndarray:
     fold = _bits(row["fold"])
     out = np.empty(len(start))
     for index in np.unique(fold):
-        kl = np.array([0.0, *(point["kl"][index] for point in row["curve"])])
+        kl = np.array([0.0, *(point["kl_asked"][index] for point in row["curve"])])
         here = fold == index
         # KL grows with α; where it does not, the frontier is what less KL has already reached.
         path = np.maximum.accumulate(kl)
@@ -153,7 +155,7 @@ def gap_closed(rows: Sequence[Row], method: str, floor: str, ceiling: str, budge
 
 
 def frontier(rows: Sequence[Row], method: str) -> tuple[np.ndarray, np.ndarray]:
-    """KL and MC1 along the grid of α, means over runs, from the unsteered model on.
+    """KL (``kl_asked``) and MC1 of each run along the grid of α, from the unsteered model on.
 
     Returns
     -------
@@ -164,7 +166,7 @@ def frontier(rows: Sequence[Row], method: str) -> tuple[np.ndarray, np.ndarray]:
     for row in select(rows, method=method):
         start = _baseline_of(rows, row)["curve"][0]
         points = [start, *row["curve"]]
-        kl.append([np.mean(point["kl"]) for point in points])
+        kl.append([np.mean(point["kl_asked"]) for point in points])
         mc1.append([_bits(point["right"]).mean() for point in points])
     return np.array(kl), np.array(mc1)
 

@@ -95,23 +95,36 @@ class NeutralTexts:
         return logits[:, :-1].float().log_softmax(-1)
 
     @torch.no_grad()
-    def measure(self, steering: Steering | None = None) -> Disturbance:
+    def measure(
+        self, steering: Steering | None = None, contexts: Sequence[str] | None = None
+    ) -> Disturbance:
         """Cross-entropy and KL with every position steered.
 
-        A steering matrix takes its context λ from each text itself.
+        Parameters
+        ----------
+        steering
+            What to steer with; None for the model as it is.
+        contexts
+            What a steering matrix takes λ from. By default each text itself, as in the
+            paper's code. Given questions, taken in turn, each text is read under the very
+            edit that answers one of them; that no matrix escapes because a text shares no
+            word with what its embedding knows.
         """
-        ce, kl = [], []
+        contexts = self.texts if contexts is None else contexts
+        ce, kl, done = [], [], 0
         bar = tqdm(self._batches, disable=not self.progress, desc="neutral texts", leave=False)
         for texts, ids, mask, original in bar:
             if steering is None:
                 steered = original
             else:
-                with steering.for_texts(texts).apply(self.model):
+                about = [contexts[(done + i) % len(contexts)] for i in range(len(texts))]
+                with steering.for_texts(about).apply(self.model):
                     steered = self._predict(ids, mask)
             real = mask[:, 1:].to(original.device)
             tokens = ids[:, 1:, None].to(original.device)
             surprise = -steered.gather(-1, tokens)[..., 0]
             distance = (original.exp() * (original - steered)).sum(-1)
+            done += len(texts)
             ce.append(((surprise * real).sum(1) / real.sum(1)).cpu().numpy())
             kl.append(((distance * real).sum(1) / real.sum(1)).cpu().numpy())
         return Disturbance(np.concatenate(ce), np.concatenate(kl))

@@ -9,6 +9,7 @@ accuracy-KL frontier, with the chosen α marked.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from conceptnb._files import write_text
 from conceptnb.steering.activations import Activations, collect_activations
 from conceptnb.steering.divergence import NeutralTexts
+from conceptnb.steering.matrices import MatrixSteering
 from conceptnb.steering.methods import Fitted, Training
 from conceptnb.steering.probes import fit_probes, split_questions
 from conceptnb.steering.questions import Question, check_questions
@@ -51,7 +53,7 @@ class Plan:
     """
 
     heads: tuple[int, ...] = (16, 32)
-    alphas: tuple[float, ...] = (1.0, 2.0, 3.0, 4.0, 6.0)
+    alphas: tuple[float, ...] = (1.0, 2.0, 3.0, 5.0, 8.0, 12.0)
     folds: int = 2
     seeds: tuple[int, ...] = (0, 1, 2)
     preface: str = ""
@@ -97,6 +99,11 @@ class Study:
         questions resumes from there.
     progress
         Show progress bars.
+
+    Attributes
+    ----------
+    cpu_seconds
+        CPU time of all folds so far, whether computed now or in a run before.
     """
 
     def __init__(
@@ -117,6 +124,7 @@ class Study:
         self.plan = plan or Plan()
         self.checkpoints = checkpoints
         self.progress = progress
+        self.cpu_seconds = 0.0
         self._neutral: NeutralTexts | None = None
         if checkpoints is not None:
             self._claim(checkpoints)
@@ -167,9 +175,10 @@ class Study:
         list of dict
             ``split_seed``, ``method``; ``fold`` (the fold that tested each question,
             one digit a question); ``heads`` and ``alpha`` chosen in each fold;
-            ``mc1``, ``mc2``, ``mc3``, ``ce``, ``kl`` at the chosen α; and
-            ``curve``, one entry an α: ``ce`` and ``kl`` of each fold and
-            ``right``, a digit a question.
+            ``mc1``, ``mc2``, ``mc3``, ``ce``, ``kl``, ``kl_asked`` at the chosen α;
+            and ``curve``, one entry an α: ``ce``, ``kl`` and ``kl_asked`` of each
+            fold and ``right``, a digit a question. ``kl`` takes λ from the neutral
+            text itself, ``kl_asked`` from a question of the tested fold.
         """
         folds = make_folds(self.questions, self.plan.folds, np.random.default_rng(seed))
         names = [BASELINE, *self.methods] if only is None else list(only)
@@ -193,7 +202,10 @@ class Study:
         """Test one fold with what the others teach."""
         path = self._path(f"split-{seed}-fold-{index}.json")
         if path is not None and path.is_file():
-            return json.loads(path.read_text())
+            kept = json.loads(path.read_text())
+            self.cpu_seconds += kept["cpu_seconds"]
+            return kept["methods"]
+        started = time.process_time()
         train = [q for i, fold in enumerate(folds) if i != index for q in fold]
         test = folds[index]
         inner, validation = split_questions(train, 0.3, np.random.default_rng([seed, index, 0]))
@@ -216,8 +228,10 @@ class Study:
             mask = outer.probes.top(heads)
             curve = [self._point(scorer, test, fitted.steer(a, mask), a) for a in self.plan.alphas]
             found[name] = {"heads": heads, "alpha": alpha, "curve": curve}
+        spent = time.process_time() - started
+        self.cpu_seconds += spent
         if path is not None:
-            write_text(path, json.dumps(found))
+            write_text(path, json.dumps({"cpu_seconds": spent, "methods": found}))
         return found
 
     def _scorer(self, questions: Sequence[Question]) -> AnswerScorer:
@@ -253,11 +267,14 @@ class Study:
         self, scorer: AnswerScorer, test: Sequence[Question], steering: Any, alpha: float
     ) -> dict[str, Any]:
         scores: ChoiceScores = choice_scores(test, scorer.score(steering))
-        moved = self._texts().measure(steering)
+        moved = asked = self._texts().measure(steering)
+        if isinstance(steering, MatrixSteering):  # a vector edits every text alike
+            asked = self._texts().measure(steering, [question.text for question in test])
         return {
             "alpha": alpha,
             "ce": moved.ce,
             "kl": moved.kl,
+            "kl_asked": asked.kl,
             "mc2": scores.mc2.mean(),
             "mc3": scores.mc3.mean(),
             "right": {name: int(x) for name, x in zip(scores.ids, scores.mc1, strict=True)},
@@ -280,6 +297,7 @@ class Study:
                     "alpha": points[0]["alpha"],
                     "ce": [round(point["ce"], 5) for point in points],
                     "kl": [round(point["kl"], 5) for point in points],
+                    "kl_asked": [round(point["kl_asked"], 5) for point in points],
                     "right": "".join(str(right[q.id]) for q in self.questions),
                 }
             )
@@ -290,7 +308,7 @@ class Study:
         sizes = [len(point["right"]) for point in chosen]
         mean = {
             key: float(np.average([point[key] for point in chosen], weights=sizes))
-            for key in ("mc2", "mc3", "ce", "kl")
+            for key in ("mc2", "mc3", "ce", "kl", "kl_asked")
         }
         hits = [x for point in chosen for x in point["right"].values()]
         return {

@@ -23,11 +23,34 @@ PAPER_ORDER = (
 )
 
 
+_COLUMNS = {
+    "mc1": "MC1",
+    "mc2": "MC2",
+    "ce": "CE",
+    "kl": "KL",
+    "kl_asked": "KL of a question's edit",
+}
+
+
+def summary(worlds: Mapping[str, Sequence[Row]]) -> list[dict[str, object]]:
+    """Rows of our Table 6 for all worlds, as ``conceptnb.results`` keeps them.
+
+    Mean and standard deviation over runs (a trained model and a split) as pairs.
+    """
+    return [
+        {"world": world, "technique": entry["technique"]}
+        | {"α": round(entry["alpha"], 2), "K": round(entry["heads"], 1)}
+        | {title: [round(x, 4) for x in entry[key]] for key, title in _COLUMNS.items()}
+        for world, rows in worlds.items()
+        for entry in analysis.table(rows)
+    ]
+
+
 def table6(rows: Sequence[Row]) -> pd.DataFrame:
     """Our counterpart of Table 6 for one world or model, mean ± std over runs."""
     shown = []
     for entry in analysis.table(rows):
-        pairs = {key: entry[key] for key in ("mc1", "mc2", "ce", "kl")}
+        pairs = {title: entry[key] for key, title in _COLUMNS.items()}
         shown.append(
             {"technique": entry["technique"], "α": round(entry["alpha"], 1), "K": entry["heads"]}
             | {key: f"{mean:.3f} ± {std:.3f}" for key, (mean, std) in pairs.items()}
@@ -38,7 +61,11 @@ def table6(rows: Sequence[Row]) -> pd.DataFrame:
 def at_equal_kl(
     worlds: Mapping[str, Sequence[Row]], method: str, against: str, budget: float
 ) -> pd.DataFrame:
-    """MC1 of two methods at equal KL in every world, and their paired difference."""
+    """MC1 of two methods at equal KL in every world, and their paired difference.
+
+    The interval is over questions, each averaged over models and splits first; the
+    last column has the difference for each trained model alone.
+    """
     shown = []
     for world, rows in worlds.items():
         one, other = (analysis.accuracy_at_kl(rows, name, budget) for name in (method, against))
@@ -46,8 +73,21 @@ def at_equal_kl(
         shown.append(
             {"world": world, method: round(one.mean(), 3), against: round(other.mean(), 3)}
             | _columns(difference)
+            | {"each model": _each_model(rows, method, against, budget)}
         )
     return pd.DataFrame(shown).set_index("world")
+
+
+def _each_model(rows: Sequence[Row], method: str, against: str, budget: float) -> str:
+    """Differences of the trained models, one after the other."""
+    found = []
+    for seed in sorted({row["model_seed"] for row in rows}):
+        mine = analysis.select(rows, model_seed=seed)
+        one, other = (
+            analysis.accuracy_at_kl(mine, name, budget).mean() for name in (method, against)
+        )
+        found.append(f"{one - other:+.3f}")
+    return ", ".join(found)
 
 
 def order_tested(rows: Sequence[Row]) -> pd.DataFrame:

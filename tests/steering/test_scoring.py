@@ -191,6 +191,22 @@ def test_ce_and_kl_equal_one_by_one(model, tokenizer, world):
         assert got.ce_each[i] == pytest.approx(ce, abs=1e-4)
 
 
+def test_texts_are_read_under_the_edit_of_the_context_given(llama, tokenizer, world):
+    stories = world.stories(np.random.default_rng(0))
+    texts = [next(stories) for _ in range(3)]
+    table = {"one": offsets(llama), "two": offsets(llama, seed=5)}
+
+    class ByText:
+        def for_texts(self, contexts):
+            return Intervention(torch.stack([table[context] for context in contexts]))
+
+    neutral = NeutralTexts(llama, tokenizer, texts, batch_size=2)
+    got = neutral.measure(ByText(), ["one", "two"]).kl_each
+    one, two = (neutral.measure(Intervention(table[name])).kl_each for name in ("one", "two"))
+    # Contexts are taken in turn, over the borders of batches.
+    np.testing.assert_allclose(got, [one[0], two[1], one[2]], atol=1e-5)
+
+
 def test_without_steering_kl_is_zero(llama, tokenizer, world):
     text = next(world.stories(np.random.default_rng(0)))
     texts = NeutralTexts(llama, tokenizer, [text])

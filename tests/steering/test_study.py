@@ -10,12 +10,14 @@ import pytest
 from tokenizers import ByteLevelBPETokenizer
 from transformers import PreTrainedTokenizerFast
 
+from conceptnb import results
 from conceptnb.commands import reproduce_steering
 from conceptnb.steering import analysis
 from conceptnb.steering.methods import METHODS, category_oracle
 from conceptnb.steering.study import Plan, Study, make_folds
-from conceptnb.steering.tables import table6
+from conceptnb.steering.tables import summary, table6
 from conceptnb.steering.truthfulqa import edition, read_truthfulqa
+from conceptnb.steering.world import KINDS
 
 from .conftest import build
 
@@ -60,6 +62,10 @@ def test_rows_are_consistent(rows, questions):
         # The stories share no word with the questions, so TF-IDF leaves them alone.
         silent = row["method"] == "steering matrix"
         assert (max(row["curve"][-1]["kl"]) == 0) == silent
+        # Under the edit that answers a question every method acts, the matrix too.
+        assert min(row["curve"][-1]["kl_asked"]) > 0
+        if "matrix" not in row["method"] and "oracle" not in row["method"]:
+            assert row["kl_asked"] == row["kl"]
     json.dumps(rows)  # plain values only
     assert len(table6(rows)) == 5
 
@@ -113,13 +119,13 @@ def test_checkpoints_of_another_study_are_refused(llama, tokenizer, questions, t
 
 
 def curve_row(kl, right, fold="00"):
-    points = [{"alpha": float(i), "kl": [k], "ce": [1.0], "right": r} for i, (k, r) in
+    points = [{"alpha": float(i), "kl_asked": [k], "ce": [1.0], "right": r} for i, (k, r) in
               enumerate(zip(kl, right, strict=True), start=1)]  # fmt: skip
     return {"method": "m", "split_seed": 0, "fold": fold, "curve": points, "alpha": [1.0]}
 
 
 def test_accuracy_at_equal_kl_interpolates_by_hand():
-    start = {"method": "baseline", "split_seed": 0, "curve": [{"right": "00", "kl": [0.0]}]}
+    start = {"method": "baseline", "split_seed": 0, "curve": [{"right": "00", "kl_asked": [0.0]}]}
     row = curve_row([0.1, 0.3], ["10", "11"])
     np.testing.assert_allclose(analysis.right_at_kl(row, start, 0.05), [0.5, 0])
     np.testing.assert_allclose(analysis.right_at_kl(row, start, 0.2), [1, 0.5])
@@ -168,6 +174,37 @@ def _without_columns(path):
 def test_real_path_asks_for_neutral_texts():
     with pytest.raises(ValueError, match="--texts is missing"):
         reproduce_steering._neutral_texts(None)
+
+
+def test_a_sampled_row_of_the_computed_table_again():
+    kept = results.load("steering_runs")
+    study = reproduce_steering.world_study("no-source", 0)
+    study.progress = False
+    for name in ("ITI: mass mean shift", "matrix, optimised weights"):
+        (row,) = study.split_rows(study.activations(), 1, [name])
+        (stored,) = analysis.select(
+            kept.rows, world="no-source", model_seed=0, split_seed=1, method=name
+        )
+        assert row["fold"] == stored["fold"] and row["heads"] == stored["heads"]
+        assert row["alpha"] == stored["alpha"]
+        # Two answers of nearly equal probability may change places on another processor.
+        assert row["mc1"] == pytest.approx(stored["mc1"], abs=0.025)
+        for key in ("mc2", "ce", "kl", "kl_asked"):
+            assert row[key] == pytest.approx(stored[key], rel=0.02, abs=1e-3), key
+
+
+def test_the_table_on_the_page_is_that_of_the_runs():
+    runs, shown = results.load("steering_runs"), results.load("steering")
+    worlds = {kind: analysis.select(runs.rows, world=kind) for kind in KINDS}
+    assert shown.rows == summary({kind: rows for kind, rows in worlds.items() if rows})
+    for rows in worlds.values():
+        for seed in {row["model_seed"] for row in rows}:
+            mine = analysis.select(rows, model_seed=seed)
+            assert {row["split_seed"] for row in mine} == {0, 1, 2}
+            # Without an intervention nothing depends on the split.
+            baseline = analysis.select(mine, method="baseline")
+            assert len({row["curve"][0]["right"] for row in baseline}) == 1
+    assert results.beside("table6").results == (shown,)
 
 
 _FOLDER = os.environ.get("CONCEPTNB_DATA")
