@@ -129,7 +129,8 @@ def orthogonal_probes(accuracies: Mapping[str, np.ndarray]) -> Figure:
         ax.plot(order, mean, color=PALETTE[i], marker=MARKERS[i], ls=LINES[i], label=label)
         ax.fill_between(order, values.min(0), values.max(0), color=PALETTE[i], alpha=0.15, lw=0)
     ax.axhline(0.5, color=MUTED, lw=1, ls=":")
-    ax.text(order[-1], 0.505, "chance", ha="right", va="bottom", color=MUTED, fontsize=9)
+    ax.text(order[0], 0.505, "chance", ha="left", va="bottom", color=MUTED, fontsize=9)
+    ax.set_xticks(order)
     ax.set_xlabel("probe, each orthogonal to those before")
     ax.set_ylabel("balanced accuracy, held out")
     ax.legend()
@@ -146,7 +147,7 @@ def strengths(points: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
         Method to a mapping with ``alpha``, ``mc1``, ``kl`` and ``ce``, equally long.
     """
     figure, axes = new_figure(1, 3, height=3.0)
-    titles = {"mc1": "MC1", "kl": "KL, nats a token", "ce": "cross-entropy, nats a token"}
+    titles = {"mc1": "MC1", "kl": "KL (nats)", "ce": "cross-entropy (nats)"}
     for ax, (key, title) in zip(axes[0], titles.items(), strict=True):
         for i, (label, values) in enumerate(points.items()):
             ax.plot(
