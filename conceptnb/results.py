@@ -216,13 +216,16 @@ def beside(paper_table: str | None) -> Shown:
 
 
 def _html(result: Result) -> str:
-    """Return a computed table as HTML: the rows, and below them where they come from."""
-    rows = [_means_with_deviations(row) for row in result.rows[:_SHOWN_ROWS]]
-    table = Table(rows, ".3g")._repr_html_()
-    left_out = len(result.rows) - _SHOWN_ROWS
+    """Return a computed table as HTML: the rows, and below them where they come from.
+
+    Of a long table the first rows, as many as its note ``rows_on_page`` says.
+    """
+    rows = result.rows[: result.notes.get("rows_on_page", _SHOWN_ROWS)]
+    table = Table([_means_with_deviations(row) for row in rows], ".3g")._repr_html_()
+    left_out = len(result.rows) - len(rows)
     facts = [f"<strong>results/{html.escape(result.name)}.json</strong>"]
     if left_out > 0:
-        facts.append(f"the first {_SHOWN_ROWS} of {len(result.rows):,} rows")
+        facts.append(f"the first {len(rows)} of {len(result.rows):,} rows")
     facts += [
         f"<code>{html.escape(result.command)}</code>",
         f"{len(result.seeds)} seeds" if len(result.seeds) != 1 else "1 seed",

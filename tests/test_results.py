@@ -137,6 +137,8 @@ def test_a_page_joins_means_to_deviations_and_shows_the_head_of_a_long_table(
     assert "number 14" in page
     assert "number 15" not in page
     assert "the first 15 of 40 rows" in page
+    keep("whole", rows=[{"n": n} for n in range(40)], notes={"rows_on_page": 40})
+    assert "of 40 rows" not in results.shown("whole")._repr_html_()
     assert "results/long.json" in page
 
 

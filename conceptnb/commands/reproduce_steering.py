@@ -76,7 +76,8 @@ def run_worlds(args: argparse.Namespace) -> int:
     _save(args, f"{name}_runs", rows, spent, {**notes, "summarised_in": name})
     worlds = {kind: select(rows, world=kind) for kind in KINDS}
     table = summary({kind: found for kind, found in worlds.items() if found})
-    return _save(args, name, table, spent, {**notes, "paper_table": "table6"})
+    shown = {"paper_table": "table6", "rows_on_page": len(table)}
+    return _save(args, name, table, spent, {**notes, **shown})
 
 
 def world_study(
