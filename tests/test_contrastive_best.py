@@ -6,17 +6,20 @@ import numpy as np
 import pytest
 from scipy.optimize import check_grad
 from scipy.special import log_softmax
+from sklearn.linear_model import LinearRegression
 
 torch = pytest.importorskip("torch")
 
 from conceptnb import cli, results  # noqa: E402
 from conceptnb.commands import reproduce_synthetic  # noqa: E402
 from conceptnb.contrastive import MLPEncoder, contrastive_loss, fit_best, linear, stack  # noqa: E402
+from conceptnb.contrastive.bounds import fit_supervised, supervised_row  # noqa: E402
 from conceptnb.contrastive.reference import train_one_at_a_time  # noqa: E402
 from conceptnb.contrastive.report import (  # noqa: E402
     below_paper,
     compare_speed,
     comparison,
+    excess_losses,
     outside_two_std,
 )
 from conceptnb.contrastive.tables import fit_problems, reproduce_row  # noqa: E402
@@ -197,11 +200,43 @@ def test_stored_table_is_what_the_code_computes(estimator):
 def test_report_names_cells_beyond_the_papers_interval():
     row = {"mixing": "linear", "n": 3, "dz": 4, "dx": 6, "r2_mean": 0.98, "mcc_mean": 0.6}
     row |= {"r2_std": 0.0, "mcc_std": 0.1}
-    assert outside_two_std([row]) == ["linear (3, 4, 6) MCC: paper 0.86 ± 0.08, ours 0.600"]
+    outside = outside_two_std([row], [row | {"mcc_mean": 0.99, "mcc_std": 0.01}]).frame()
+    assert outside["cell"].tolist() == ["linear (3, 4, 6) MCC"]
+    assert outside.loc[0, "ours"] == "0.60 ± 0.10"
+    assert outside.loc[0, "same problems, best"] == "0.99 ± 0.01"
+    expected = (0.6 - 0.86) / np.hypot(0.1, 0.08) * 2
+    assert float(outside.loc[0, "standard errors"]) == pytest.approx(expected, abs=0.006)
     assert len(below_paper([row])) == 2
     shown = comparison(ours=[row]).frame()
     assert shown.loc[0, "MCC paper"] == "0.86 ± 0.08"
     assert shown.loc[0, "MCC ours"] == "0.60 ± 0.10"
+
+
+def test_excess_losses_leave_out_rows_that_cannot_reach_the_oracle():
+    rows = [{"mixing": "nonlinear", "dz": d_z} for d_z in (15, 20)]
+    seeds = {"held_out_loss": [0.5, 0.6], "oracle_loss": [0.4, 0.55], "mcc": [0.8, 0.9]}
+    excess, scores = excess_losses(rows, [seeds, seeds], "nonlinear")
+    np.testing.assert_allclose(excess, [0.1, 0.05])
+    np.testing.assert_allclose(scores, [0.8, 0.9])
+
+
+def test_supervised_bound_is_least_squares_where_the_encoder_is_linear():
+    row = supervised_row(TABLE_1[0], seeds=[3], samples=500, progress=False)
+    assert row["r2_fresh_mean"] == pytest.approx(1, abs=1e-4)
+    assert row["mcc_fresh_mean"] == pytest.approx(1, abs=1e-4)
+
+
+def test_supervised_network_does_no_worse_than_least_squares():
+    problem = draw_problem(Setting("nonlinear", 2, 3, 4), 3, samples=1000)
+    whitening, network = fit_supervised([problem], epochs=10, progress=False)
+    Z = problem.fresh(3000)
+    x = whitening(torch.as_tensor(problem.mixing(Z)[None], dtype=torch.float32))
+    with torch.no_grad():
+        learned = network(x)[0].double().numpy()
+    seen = problem.X[problem.environment == 0]
+    linear_fit = LinearRegression().fit(seen, problem.valuations()[problem.environment == 0])
+    straight = r2(problem.valuations(Z), linear_fit.predict(problem.mixing(Z)))
+    assert r2(problem.valuations(Z), learned) > straight
 
 
 @pytest.mark.slow

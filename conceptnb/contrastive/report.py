@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,10 +29,15 @@ __all__ = [
     "below_paper",
     "compare_speed",
     "comparison",
+    "excess_losses",
     "outside_two_std",
     "paper_row",
     "score_on_fresh",
 ]
+
+
+HIDDEN = 16
+"""Width of the paper's nonlinear mixing: more latent dimensions do not pass injectively."""
 
 
 def paper_row(row: dict[str, Any]) -> list[Any]:
@@ -62,15 +67,41 @@ def comparison(**estimators: Sequence[dict[str, Any]]) -> Table:
     return Table(shown, ".2f")
 
 
-def outside_two_std(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Name the cells whose mean lies more than two of the paper's deviations from its mean.
+def outside_two_std(
+    rows: Sequence[dict[str, Any]], solved: Sequence[dict[str, Any]] | None = None
+) -> Table:
+    """List the cells whose mean lies more than two of the paper's deviations from its mean.
 
     Parameters
     ----------
     rows : sequence of dict
         Of ``conceptnb reproduce synthetic``.
+    solved : sequence of dict, optional
+        The same rows by a better estimator on the same problems, to be shown beside them.
+
+    Returns
+    -------
+    Table
+        A row a cell: the paper's mean ± std, ours, and their difference in standard errors
+        of a difference of two means over five seeds each.
     """
-    return [text for text, gap, std in _cells(rows) if abs(gap) > 2 * std]
+    lines: list[dict[str, Any]] = []
+    cells = _cells(rows)
+    others: Sequence[_Cell | None] = [None] * len(cells) if solved is None else _cells(solved)
+    for cell, other in zip(cells, others, strict=True):
+        if abs(cell.gap) <= 2 * cell.paper[1]:
+            continue
+        error = np.hypot(cell.ours[1], cell.paper[1]) / np.sqrt(len(PAPER_SEEDS) - 1)
+        line: dict[str, Any] = {
+            "cell": cell.name,
+            "paper": list(cell.paper),
+            "ours": list(cell.ours),
+            "standard errors": cell.gap / error,
+        }
+        if other is not None:
+            line["same problems, best"] = list(other.ours)
+        lines.append(line)
+    return Table(lines, ".2f")
 
 
 def below_paper(rows: Sequence[dict[str, Any]]) -> list[str]:
@@ -81,23 +112,64 @@ def below_paper(rows: Sequence[dict[str, Any]]) -> list[str]:
     rows : sequence of dict
         Of ``conceptnb reproduce synthetic``.
     """
-    return [text for text, gap, _ in _cells(rows) if gap < 0]
+    return [
+        f"{cell.name}: paper {cell.paper[0]:.2f} ± {cell.paper[1]:.2f}, ours {cell.ours[0]:.3f}"
+        for cell in _cells(rows)
+        if cell.gap < 0
+    ]
 
 
-def _cells(rows: Sequence[dict[str, Any]]) -> list[tuple[str, float, float]]:
-    """Describe every cell, with our mean less the paper's and the paper's deviation."""
-    cells = []
-    for row in rows:
-        printed = paper_row(row)
-        for metric, column, label in (("r2", 4, "R²"), ("mcc", 5, "MCC")):
-            mean, std = printed[column]
-            ours = row[f"{metric}_mean"]
-            text = (
-                f"{row['mixing']} ({row['n']}, {row['dz']}, {row['dx']}) {label}: "
-                f"paper {mean:.2f} ± {std:.2f}, ours {ours:.3f}"
-            )
-            cells.append((text, ours - mean, std))
-    return cells
+@dataclass(frozen=True)
+class _Cell:
+    name: str
+    paper: tuple[float, float]
+    ours: tuple[float, float]
+
+    @property
+    def gap(self) -> float:
+        """Our mean less the paper's."""
+        return self.ours[0] - self.paper[0]
+
+
+def _cells(rows: Sequence[dict[str, Any]]) -> list[_Cell]:
+    """Return mean and deviation of every cell, the paper's and ours."""
+    return [
+        _Cell(
+            f"{row['mixing']} ({row['n']}, {row['dz']}, {row['dx']}) {label}",
+            (paper_row(row)[column][0], paper_row(row)[column][1]),
+            (row[f"{metric}_mean"], row[f"{metric}_std"]),
+        )
+        for row in rows
+        for metric, column, label in (("r2", 4, "R²"), ("mcc", 5, "MCC"))
+    ]
+
+
+def excess_losses(
+    rows: Sequence[dict[str, Any]], by_seed: Sequence[dict[str, Any]], mixing: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return how far every run ended above the oracle's held-out loss, and its MCC.
+
+    Parameters
+    ----------
+    rows, by_seed : sequences of dict
+        Of a file of ``conceptnb reproduce synthetic``, and of its notes.
+    mixing : {"linear", "nonlinear"}
+        Which rows; of the nonlinear ones those whose mixing can be injective, for no
+        function of x reaches the oracle's loss in the others.
+
+    Returns
+    -------
+    excess : array of shape (runs,)
+        In nats.
+    mcc : array of shape (runs,)
+    """
+    chosen = [
+        seeds
+        for row, seeds in zip(rows, by_seed, strict=True)
+        if row["mixing"] == mixing and (mixing == "linear" or row["dz"] <= HIDDEN)
+    ]
+    gaps = [np.subtract(seeds["held_out_loss"], seeds["oracle_loss"]) for seeds in chosen]
+    return np.concatenate(gaps), np.concatenate([seeds["mcc"] for seeds in chosen])
 
 
 def compare_speed(

@@ -75,6 +75,27 @@ def tables(
 
 
 @styled
+def excess_losses(runs: Mapping[str, Mapping[str, tuple[ArrayLike, ArrayLike]]]) -> Figure:
+    """Draw MCC of every run against how far it ended above the oracle's loss.
+
+    Parameters
+    ----------
+    runs : mapping from a kind of mixing to a mapping from an estimator's name to its runs
+        Excess losses in nats, and MCC; a panel a kind. Losses below a tenth of a
+        millinat above the oracle's are drawn there.
+    """
+    figure, axes = new_figure(1, len(runs), height=3.2, sharey=True)
+    for ax, (mixing, estimators) in zip(axes[0], runs.items(), strict=True):
+        for i, (name, (excess, mcc)) in enumerate(estimators.items()):
+            shown = np.maximum(np.asarray(excess, dtype=float), 1e-4)
+            ax.plot(shown, mcc, MARKERS[i], color=PALETTE[i], alpha=0.75, label=name)
+        ax.set(xscale="log", xlabel="excess loss (nats)", title=f"{mixing} mixing")
+    axes[0, 0].set_ylabel("MCC")
+    axes[0, 0].legend(loc="lower left")
+    return figure
+
+
+@styled
 def metric_profiles(levels: ArrayLike, scores: Mapping[str, ArrayLike], label: str) -> Figure:
     """Draw what several metrics say as one property of a code grows.
 
