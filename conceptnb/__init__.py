@@ -27,6 +27,8 @@ __all__ = [  # noqa: RUF022 - in the order of the paper
     "contrastive",
     "metrics",
     "disentanglement",
+    "baselines",
+    "limits",
     "shapes3d",
     "clip",
     "directions",

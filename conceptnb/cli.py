@@ -49,6 +49,16 @@ COMMANDS: tuple[Command, ...] = (
         "train one of the two small CLIP towers on rendered images",
     ),
     Command(
+        "reproduce limits",
+        "conceptnb.commands.reproduce_limits",
+        "what limits identifiability: studies of one cause at a time, with bounds",
+    ),
+    Command(
+        "reproduce baselines",
+        "conceptnb.commands.reproduce_baselines",
+        "what a reader would try instead, on the problems of Table 1",
+    ),
+    Command(
         "reproduce steering",
         "conceptnb.commands.reproduce_steering",
         "Table 6 on the small worlds, or on a real language model with --model",

@@ -10,6 +10,7 @@ __all__ = [
     "concepts",
     "interactive",
     "learning",
+    "limits",
     "measures",
     "owndata",
     "steering",

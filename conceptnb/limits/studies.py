@@ -1,0 +1,208 @@
+"""What limits identifiability: the studies, and how one is run cell by cell."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import resource
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tqdm.auto import tqdm
+
+from conceptnb._files import write_text
+from conceptnb.environments import PAPER_VARIANCE
+from conceptnb.limits.cells import Cell, DesignKind, measure, summary
+from conceptnb.limits.laws import LAWS
+from conceptnb.results import source_hash
+from conceptnb.synthetic import MixingKind, Setting
+
+__all__ = ["MODULES", "SEEDS", "STUDIES", "Study", "run_study"]
+
+SEEDS = (3, 4, 5, 6, 7)
+"""The authors' seeds; every mean ± std of a study is over these problems."""
+FEW = 1000
+"""Samples an environment in the studies of a single small setting."""
+MODULES = [
+    f"conceptnb.{package}{name}"
+    for package, names in (
+        ("", "concepts conditioning disentanglement environments metrics mixing sampling"),
+        ("", "synthetic"),
+        ("baselines.", "base classical networks training"),
+        ("contrastive.", "best data encoders fitting heads linear losses model training"),
+        ("limits.", "bounds cells laws"),
+    )
+    for name in names.split()
+]
+"""What the numbers depend on."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """One question, and the cells that answer it.
+
+    Parameters
+    ----------
+    name, question, axis : str
+        ``axis`` labels what varies.
+    cells : tuple of Cell
+    log_axis : bool
+        Whether levels are spaced by their logarithm.
+    own_process : bool
+        Whether each cell runs in a fresh process, so that its peak memory can be measured.
+    """
+
+    name: str
+    question: str
+    axis: str
+    cells: tuple[Cell, ...]
+    log_axis: bool = False
+    own_process: bool = False
+
+
+def _small(kind: MixingKind) -> Setting:
+    return Setting(kind, 2, 3, 4)
+
+
+def _designs() -> tuple[Cell, ...]:
+    names: dict[DesignKind, str] = {"authors": "authors'", "star": "star", "path": "path"}
+    return tuple(
+        Cell(Setting("linear", *sizes), f"n = {sizes[0]}", f"{names[design]}, linear", design)
+        for design in names
+        for sizes in ((2, 3, 4), (3, 4, 6), (4, 8, 10))
+    )
+
+
+def _environments() -> tuple[Cell, ...]:
+    total = 4 * FEW  # rows of all concept conditional environments together, for every m
+    return tuple(
+        Cell(_small("nonlinear"), m, "nonlinear", "sized", m, samples=total // m)
+        for m in range(1, 6)
+    )
+
+
+def _variances() -> tuple[Cell, ...]:
+    return tuple(
+        Cell(_small("linear"), variance, "linear", samples=FEW, variance=variance)
+        for variance in (0.0002, PAPER_VARIANCE, 0.05, 0.5)
+    )
+
+
+def _spreads() -> tuple[Cell, ...]:
+    names: dict[DesignKind, str] = {"authors": "authors', nonlinear", "star": "star, nonlinear"}
+    return tuple(
+        Cell(_small("nonlinear"), spread, series, design, samples=FEW, spread=spread)
+        for design, series in names.items()
+        for spread in (0.05, 1.0)
+    )
+
+
+def _laws() -> tuple[Cell, ...]:
+    return tuple(Cell(_small("linear"), law, "linear", "path", law=law) for law in LAWS)
+
+
+def _noises() -> tuple[Cell, ...]:
+    return tuple(
+        Cell(_small("linear"), noise, "linear", samples=FEW, noise=noise)
+        for noise in (0.0, 0.03, 0.1, 0.5)
+    )
+
+
+def _dimensions() -> tuple[Cell, ...]:
+    return (Cell(Setting("linear", 10, 100, 120), 100, "n = 10", "path", samples=FEW),)
+
+
+STUDIES = {
+    study.name: study
+    for study in (
+        Study("design", "Does the choice of environments matter?", "atoms", _designs()),
+        Study("environments", "How many environments are enough?",
+              "concept conditional environments m", _environments()),
+        Study("variance", "How sharp should conditioning be?", "variance σ² of q", _variances(),
+              log_axis=True),
+        Study("spread", "Does it matter whether the support is connected?",
+              "half width of the box of component means", _spreads(), log_axis=True),
+        Study("law", "What if q is not Gaussian, or conditioning means something else?",
+              "law of the environments", _laws()),
+        Study("noise", "What if observations are noisy?", "noise on x, in units of its deviation",
+              _noises()),
+        Study("dimension", "How large may the latent space be?", "latent dimension", _dimensions(),
+              log_axis=True, own_process=True),
+    )
+}  # fmt: skip
+"""The studies by name, in the order of the chapter."""
+
+
+def run_study(
+    study: Study,
+    seeds: Sequence[int] = SEEDS,
+    *,
+    checkpoints: Path | None = None,
+    progress: bool = True,
+) -> list[dict[str, Any]]:
+    """Run a study's cells, or read those that an earlier run finished.
+
+    Parameters
+    ----------
+    study : Study
+    seeds : sequence of int
+        One problem each.
+    checkpoints : Path, optional
+        Folder that keeps each cell when it is done. A cell is read from there if it was
+        computed for the same seeds by the same code.
+    progress : bool
+
+    Returns
+    -------
+    list of dict
+        Plain JSON values, one row a cell: `study`, what :func:`~conceptnb.limits.cells.summary`
+        gives, `by_seed` with the values of each seed, and `peak_gb` for a study in processes
+        of its own.
+    """
+    rows = []
+    for cell in tqdm(study.cells, desc=study.name, disable=not progress, unit="cell"):
+        path = None if checkpoints is None else checkpoints / f"{_fingerprint(cell, seeds)}.json"
+        if path is not None and path.is_file():
+            rows.append(json.loads(path.read_text(encoding="utf-8")))
+            continue
+        row = _in_own_process(cell, seeds) if study.own_process else run_cell(cell, seeds)
+        row = {"study": study.name, **row}
+        if path is not None:
+            write_text(path, json.dumps(row, allow_nan=False))
+        rows.append(row)
+    return rows
+
+
+def run_cell(cell: Cell, seeds: Sequence[int]) -> dict[str, Any]:
+    """Return a cell's row, with the values of each seed."""
+    measured = measure(cell, seeds)
+    by_seed = {
+        name: None if None in values else [round(float(v), 5) for v in values]
+        for name, values in measured["values"].items()
+    }
+    return summary(cell, measured, seeds) | {"by_seed": by_seed}
+
+
+def _in_own_process(cell: Cell, seeds: Sequence[int]) -> dict[str, Any]:
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
+        return pool.submit(_with_peak_memory, cell, seeds).result()
+
+
+def _with_peak_memory(cell: Cell, seeds: Sequence[int]) -> dict[str, Any]:
+    row = run_cell(cell, seeds)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # In KiB, except on macOS, where it is in bytes.
+    row["peak_gb"] = round(peak * (1 if sys.platform == "darwin" else 1024) / 1e9, 3)
+    return row
+
+
+def _fingerprint(cell: Cell, seeds: Sequence[int]) -> str:
+    """Name a cell by all that its numbers depend on: what it is, the seeds, the code."""
+    text = json.dumps([asdict(cell), list(seeds), source_hash(MODULES)], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:24]

@@ -1,0 +1,184 @@
+"""Figures of what limits identifiability, and of the comparison with baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
+
+from conceptnb._validation import Array
+from conceptnb.plotting.style import LINES, MARKERS, MUTED, PALETTE, new_figure, styled
+
+Row = Mapping[str, Any]
+
+
+@styled
+def study(rows: Sequence[Row], axis: str, *, log: bool = False) -> Figure:
+    """Draw R², MCC and the loss above the oracle's over the levels of a study, with bounds.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        Rows of one study of ``conceptnb reproduce limits``.
+    axis : str
+        What the levels are.
+    log : bool
+        Whether levels are spaced by their logarithm; a level of 0 is not drawn then.
+    """
+    levels = list(dict.fromkeys(row["level"] for row in rows))
+    places = _places(levels, log)
+    figure, axes = new_figure(1, 3, height=4.3)
+    for ax, metric in zip(axes[0, :2], ("r2", "mcc"), strict=True):
+        _bound(ax, rows, levels, places, f"supervised_{metric}", "supervised, same encoder", "--")
+        _bound(ax, rows, levels, places, f"projection_{metric}", "random projection", "-.")
+        _stretch(ax)
+        ax.set_title({"r2": "R²", "mcc": "MCC"}[metric])
+    series = list(dict.fromkeys(row["series"] for row in rows))
+    for k, name in enumerate(series):
+        own = {row["level"]: row for row in rows if row["series"] == name}
+        for ax, metric in zip(axes[0], ("r2", "mcc", "excess_loss"), strict=True):
+            mean, std = (_column(own, levels, f"{metric}_{part}") for part in ("mean", "std"))
+            ax.errorbar(
+                _beside(places, k, len(series), log), mean, yerr=std, color=PALETTE[k],
+                linestyle=LINES[k], marker=MARKERS[k], capsize=2, linewidth=1.4, label=name,
+            )  # fmt: skip
+        for ax, metric in zip(axes[0, :2], ("read_r2", "read_mcc"), strict=True):
+            read = _column(own, levels, f"{metric}_mean")
+            if np.isfinite(read).any():
+                ax.plot(places, read, "_", color=PALETTE[k], markersize=13, markeredgewidth=2)
+    if any(row["read_mcc_mean"] is not None for row in rows):
+        axes[0, 0].plot([], [], "_", color=MUTED, markersize=13, markeredgewidth=2,
+                        label="read off the true log-odds")  # fmt: skip
+    chance = np.nanmean([row["chance_mcc_mean"] for row in rows])
+    axes[0, 0].axhline(0, color=MUTED, linestyle=":", linewidth=1.2, label="chance")
+    axes[0, 1].axhline(chance, color=MUTED, linestyle=":", linewidth=1.2)
+    axes[0, 2].axhline(0, color=MUTED, linewidth=1.2)
+    axes[0, 2].set_title("Excess loss (nats)")
+    for ax in axes[0]:
+        _mark_levels(ax, levels, places, log)
+    axes[0, 1].set_xlabel(axis)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    return figure
+
+
+@styled
+def baselines(rows: Sequence[Row]) -> Figure:
+    """Draw R² and MCC of every method on every setting, linear mixing left, nonlinear right.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        Of ``conceptnb reproduce baselines``.
+    """
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    sizes = list(dict.fromkeys((row["n"], row["dz"], row["dx"]) for row in rows))
+    height = np.arange(len(methods))[::-1]
+    figure, axes = new_figure(2, 2, height=6.6, sharex=True, sharey=True)
+    for line, metric in zip(axes, ("mcc", "r2"), strict=True):
+        for ax, mixing in zip(line, ("linear", "nonlinear"), strict=True):
+            for k, size in enumerate(sizes):
+                own = {
+                    row["method"]: row
+                    for row in rows
+                    if row["mixing"] == mixing and (row["n"], row["dz"], row["dx"]) == size
+                }
+                mean, std = (_column(own, methods, f"{metric}_{p}") for p in ("mean", "std"))
+                ax.errorbar(
+                    mean, height + 0.22 * (1 - k), xerr=std, fmt=MARKERS[k], color=PALETTE[k],
+                    capsize=2, linewidth=1.2, label=f"(n, d_z, d_x) = {size}",
+                )  # fmt: skip
+            ax.set(title=f"{metric.upper().replace('R2', 'R²')}, {mixing} mixing", xlim=(0, 1.04))
+            ax.set_yticks(height, methods)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    return figure
+
+
+@styled
+def codes(true: ArrayLike, learned: Mapping[str, ArrayLike], atom: int = 0) -> Figure:
+    """Draw the best matching code of several methods against one true valuation.
+
+    Parameters
+    ----------
+    true : array-like of shape (samples, n)
+    learned : mapping from a method's name to an array of shape (samples, k)
+    atom : int
+        Whose valuation is drawn.
+    """
+    valuation = np.asarray(true)[:, atom]
+    figure, axes = new_figure(1, len(learned), height=2.9, sharex=True)
+    for k, (ax, (name, values)) in enumerate(zip(axes[0], learned.items(), strict=True)):
+        code = np.asarray(values)
+        correlations = [np.corrcoef(valuation, column)[0, 1] for column in code.T]
+        best = int(np.nanargmax(np.abs(correlations)))
+        ax.scatter(valuation, code[:, best], s=5, color=PALETTE[k], marker=MARKERS[k], alpha=0.5)
+        ax.set(title=f"{name}\n{correlations[best]:+.2f}", yticks=[])
+        ax.set_xlabel(f"true, atom {atom + 1}")
+    return figure
+
+
+def _places(levels: Sequence[Any], log: bool) -> Array:
+    """Where levels lie on the axis: words side by side, numbers at their values."""
+    if any(isinstance(level, str) for level in levels):
+        return np.arange(len(levels), dtype=float)
+    values = np.asarray(levels, dtype=float)
+    return np.where(values > 0, values, np.nan) if log else values
+
+
+def _beside(places: Array, k: int, count: int, log: bool) -> Array:
+    """Shift a line's points a little, so that error bars do not hide each other."""
+    shift = (k - (count - 1) / 2) * 0.012
+    if log:
+        return places * (np.nanmax(places) / np.nanmin(places)) ** shift
+    return places + shift * float(np.ptp(places))
+
+
+def _mark_levels(ax: Axes, levels: Sequence[Any], places: Array, log: bool) -> None:
+    if log:
+        ax.set_xscale("log")
+    words = [str(level) for level in levels]
+    ax.set_xticks(places[np.isfinite(places)], [w for w, p in zip(words, places, strict=True)
+                                                if np.isfinite(p)])  # fmt: skip
+    ax.set_xticks([], minor=True)
+    if max(map(len, words)) > 3:
+        ax.tick_params(axis="x", rotation=40)
+
+
+def _column(rows: Mapping[Any, Row], keys: Sequence[Any], name: str) -> Array:
+    """Return one entry of the rows in the order of `keys`; NaN where there is none."""
+    found = [rows[key].get(name) if key in rows else None for key in keys]
+    return np.array([np.nan if value is None else value for value in found], dtype=float)
+
+
+def _bound(
+    ax: Axes,
+    rows: Sequence[Row],
+    levels: Sequence[Any],
+    places: Array,
+    name: str,
+    label: str,
+    linestyle: str,
+) -> None:
+    """Draw a bound: its mean over the lines of a study, and the range between them."""
+    means = [[row[f"{name}_mean"] for row in rows if row["level"] == level] for level in levels]
+    low, high = np.array([min(m) for m in means]), np.array([max(m) for m in means])
+    ax.fill_between(places, low, high, color=MUTED, alpha=0.15, linewidth=0)
+    middle = [float(np.mean(m)) for m in means]
+    ax.plot(places, middle, color=MUTED, linestyle=linestyle, linewidth=1.4, label=label)
+
+
+def _stretch(ax: Axes) -> None:
+    """Scale scores from 0 to 1 so that those near 1 lie apart."""
+    top = 1.05
+    ax.set_yscale(
+        "function",
+        functions=(
+            lambda y: -np.sqrt(np.maximum(top - y, 0)),
+            lambda y: top - np.minimum(y, 0) ** 2,
+        ),
+    )
+    ax.set_yticks([0, 0.5, 0.8, 0.9, 1.0], ["0", "0.5", "0.8", "0.9", "1"])
+    ax.set_ylim(-0.05, top)
