@@ -255,5 +255,5 @@ def text_cosines(same: Mapping[str, NDArray], other: Mapping[str, NDArray]) -> F
     ax.axhline(0, color=MUTED, linewidth=1)
     ax.set_xticks(range(len(same)), [TITLES[name] for name in same])
     ax.set_ylabel("cosine")
-    ax.legend()
+    figure.legend(loc="outside upper center", ncols=2)
     return figure
