@@ -1,9 +1,12 @@
 """The best estimator: gradients, global optimum of the linear fit, rows of the tables."""
 
+import itertools
 import json
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis.strategies import floats, integers, lists
 from scipy.optimize import check_grad
 from scipy.special import log_softmax
 from sklearn.linear_model import LinearRegression
@@ -12,7 +15,14 @@ torch = pytest.importorskip("torch")
 
 from conceptnb import cli, results  # noqa: E402
 from conceptnb.commands import reproduce_synthetic  # noqa: E402
-from conceptnb.contrastive import MLPEncoder, contrastive_loss, fit_best, linear, stack  # noqa: E402
+from conceptnb.contrastive import (  # noqa: E402
+    MLPEncoder,
+    contrastive_loss,
+    fit_best,
+    linear,
+    oracle_loss,
+    stack,
+)
 from conceptnb.contrastive.bounds import fit_supervised, supervised_row  # noqa: E402
 from conceptnb.contrastive.reference import train_one_at_a_time  # noqa: E402
 from conceptnb.contrastive.report import (  # noqa: E402
@@ -52,6 +62,7 @@ def test_softmax_loss_and_gradient():
         )
         < 1e-6
     )
+    assert softmax.losses(odds).mean() == pytest.approx(expected, abs=1e-12)
     data = stack([odds], environment, dtype=torch.float64)
     assert contrastive_loss(data.x, data, "softmax").item() == pytest.approx(expected, abs=1e-12)
 
@@ -85,6 +96,49 @@ def test_linear_fit_reaches_the_oracle(design):
     sigma = problem.design.variance**0.5
     ratio = learned.std(axis=0) / (problem.valuations().std(axis=0) / sigma)
     np.testing.assert_allclose(ratio, 1, atol=0.1)
+
+
+@given(
+    lists(lists(floats(0, 10), min_size=1, max_size=3).map(sorted), min_size=1, max_size=4),
+    integers(1, 9),
+)
+def test_cheapest_ways_are_those_of_a_full_search(losses, keep):
+    ways = linear._cheapest(losses, keep)
+    totals = [sum(group[i] for group, i in zip(losses, way, strict=True)) for way in ways]
+    every = sorted(sum(choice) for choice in itertools.product(*losses))
+    assert len(set(ways)) == len(ways) == min(keep, len(every))
+    np.testing.assert_allclose(totals, every[: len(ways)], atol=1e-12)
+
+
+def test_minima_differ_by_their_directions_up_to_sign():
+    def fit(loss, *columns):
+        return linear.LinearFit(np.array(columns, float).T, np.zeros(1), np.zeros((1, 2)), loss)
+
+    best, mirrored = fit(0.1, [1, 0], [0, 1]), fit(0.3, [-2, 0], [0, 1])
+    other = fit(0.2, [1, 0], [1, 1])
+    kept = linear._different([mirrored, other, best])
+    assert [f.loss for f in kept] == [0.1, 0.2]
+
+
+def test_rivals_begin_with_the_best_fit():
+    problem = draw_problem(TABLE_1[2], 3, samples=1000)
+    X, targets = whitened(problem), problem.design.M > 0
+    arguments = (X, problem.environment, targets)
+    best = linear.fit_linear(*arguments, np.random.default_rng(0), starts=4)
+    rivals = linear.fit_linear_rivals(*arguments, np.random.default_rng(0), keep=3, starts=4)
+    np.testing.assert_array_equal(rivals[0].W, best.W)
+    assert 1 <= len(rivals) <= 3
+
+
+def test_best_network_is_the_one_with_the_lowest_held_out_loss():
+    problem = draw_problem(Setting("nonlinear", 2, 3, 4), 3, samples=300)
+    targets = problem.design.M > 0
+    fit = fit_best(
+        [problem.X], problem.environment, targets, linear=False, starts=2, progress=False
+    )
+    assert fit.held_out_loss.shape == (1, 2)
+    held = oracle_loss(fit.log_odds([problem.X]), problem.environment, kind="softmax")
+    assert held[0] == pytest.approx(fit.held_out_loss.min(), abs=1e-5)
 
 
 def test_encoder_starts_as_the_linear_map():

@@ -1,4 +1,4 @@
-"""The book's best estimator: linear solution first, then a network that corrects it."""
+"""The book's best estimator: linear solutions first, then networks that correct them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from tqdm.auto import tqdm
 
+from conceptnb._validation import as_count
 from conceptnb.contrastive.data import stack
 from conceptnb.contrastive.encoders import LinearEncoder, MLPEncoder
-from conceptnb.contrastive.fitting import ConceptFit, check_targets
+from conceptnb.contrastive.fitting import ConceptFit, check_targets, select_models
 from conceptnb.contrastive.heads import TiedHead
-from conceptnb.contrastive.linear import LinearFit, fit_linear
+from conceptnb.contrastive.linear import LinearFit, fit_linear_rivals
 from conceptnb.contrastive.model import ConceptModel, Whitening
 from conceptnb.contrastive.training import Trainer, TrainingConfig, evaluate
 
@@ -25,12 +26,14 @@ CORRECTION = TrainingConfig(
     loss="softmax",
     epochs=30,
     batch_size=1024,
-    encoder_rate=0.003,
+    encoder_rate=0.01,
     head_rate=0.02,
     l1=0.0,
-    decay=1e-4,
+    decay=3e-5,
 )
 """How the network beside the linear solution is trained."""
+WIDTH = 64
+"""Hidden units of that network, in one layer."""
 
 
 def fit_best(
@@ -39,6 +42,7 @@ def fit_best(
     targets: ArrayLike,
     *,
     linear: bool,
+    starts: int = 2,
     seeds: Sequence[int] | None = None,
     held_out: float = 0.2,
     progress: bool = True,
@@ -49,7 +53,10 @@ def fit_best(
     in one softmax. :func:`~conceptnb.contrastive.linear.fit_linear` finds the linear
     encoder from many cheap starts. For nonlinear mixing a network is added to it, which
     starts near zero and so inherits the signs and the order that the linear encoder
-    found. The epoch with the best held-out loss is kept.
+    found. Several networks start at the linear encoders between which the data do not
+    decide (:func:`~conceptnb.contrastive.linear.fit_linear_rivals`), all of them at the
+    best one if it has no rival. The network and the epoch with the best held-out loss are
+    kept.
 
     Parameters
     ----------
@@ -61,6 +68,8 @@ def fit_best(
         Which concepts each environment conditions on.
     linear : bool
         Whether the linear encoder is all.
+    starts : int
+        Networks a problem; time grows with it. Of no effect if `linear`.
     seeds : sequence of D int, optional
         Fix the starts of each problem; by default 0, 1, ...
     held_out : float
@@ -79,12 +88,20 @@ def fit_best(
         raise ValueError(f"seeds has {len(numbers)} entries for {data.n_problems} problems")
     whitening = Whitening.fit(data)
     train, held = replace(data, x=whitening(data.x)).split(held_out)
-    fits = [
-        fit_linear(x.double().numpy(), train.environment.numpy(), mask, np.random.default_rng(seed))
-        for x, seed in zip(
-            tqdm(train.x, desc="linear encoders", disable=not progress), numbers, strict=True
+    count = 1 if linear else as_count(starts, "starts")
+    fits: list[LinearFit] = []
+    for x, seed in zip(
+        tqdm(train.x, desc="linear encoders", disable=not progress), numbers, strict=True
+    ):
+        rivals = fit_linear_rivals(
+            x.double().numpy(),
+            train.environment.numpy(),
+            mask,
+            np.random.default_rng(seed),
+            keep=count,
         )
-    ]
+        # In turn, for each problem of a stack must have the same number of starts.
+        fits += [rivals[i % len(rivals)] for i in range(count)]
     n = mask.shape[1]
     if linear:
         encoder = LinearEncoder(train.d_x, n, numbers)
@@ -93,16 +110,19 @@ def fit_best(
         before = evaluate(model, train, "softmax").double().numpy()[:, None]
         after = evaluate(model, held, "softmax").double().numpy()[:, None]
         return ConceptFit(model, whitening, before, after, after, "softmax")
-    corrected = MLPEncoder(train.d_x, n, numbers, skip=True)
+    network_seeds = [1000 * seed + i for seed in numbers for i in range(count)]
+    corrected = MLPEncoder(train.d_x, n, network_seeds, width=WIDTH, depth=0, skip=True)
     corrected.start_linear(_directions(fits))
     trainer = Trainer(ConceptModel(corrected, _head(fits, mask)), train, held, CORRECTION)
     trainer.run(progress=progress)
+    losses = trainer.best.view(data.n_problems, count)
+    chosen = losses.argmin(dim=1) + count * torch.arange(data.n_problems)
     return ConceptFit(
-        trainer.model,
+        select_models(trainer.model, chosen),
         whitening,
-        torch.stack(trainer.train_curve, dim=1).double().numpy(),
-        torch.stack(trainer.held_out_curve, dim=1).double().numpy(),
-        trainer.best[:, None].double().numpy(),
+        torch.stack(trainer.train_curve, dim=1)[chosen].double().numpy(),
+        torch.stack(trainer.held_out_curve, dim=1)[chosen].double().numpy(),
+        losses.double().numpy(),
         "softmax",
     )
 

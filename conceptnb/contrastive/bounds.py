@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from tqdm.auto import trange
 
-from conceptnb.contrastive.best import CORRECTION
+from conceptnb.contrastive.best import CORRECTION, WIDTH
 from conceptnb.contrastive.data import stack
 from conceptnb.contrastive.encoders import Encoder, LinearEncoder, MLPEncoder
 from conceptnb.contrastive.model import Whitening
@@ -64,7 +64,7 @@ def fit_supervised(
         linear = LinearEncoder(x.shape[2], y.shape[2], seeds)
         linear.layer.weight.data = solution
         return whitening, linear
-    network = MLPEncoder(x.shape[2], y.shape[2], seeds, skip=True)
+    network = MLPEncoder(x.shape[2], y.shape[2], seeds, width=WIDTH, depth=0, skip=True)
     network.start_linear(solution)
     _descend(network, x, y, epochs, progress)
     return whitening, network
