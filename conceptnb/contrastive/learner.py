@@ -217,15 +217,16 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self._log_prior = tensors["log_prior"].numpy()
         self.n_environments_ = len(self._log_prior) - 1
         kind: type[Encoder] = LinearEncoder if self.encoder == "linear" else MLPEncoder
-        options = {} if self.encoder == "linear" else {"skip": True}
-        encoder = kind(rank, self.n_concepts, [0], **options)  # type: ignore[call-arg]
+        weights = part("model")
+        options = {} if self.encoder == "linear" else _network_shape(weights)
+        encoder = kind(rank, self.n_concepts, [0], **options)  # type: ignore[arg-type]
         head: Head = (
             GeneralHead(1, self.n_concepts, self.n_environments_)
             if self.targets is None
             else TiedHead(1, torch.as_tensor(np.asarray(self.targets).astype(bool)))
         )
         model = ConceptModel(encoder, head)
-        model.load_state_dict(part("model"))
+        model.load_state_dict(weights)
         self.held_out_loss_ = state["held_out_loss"]
         nothing = np.empty((1, 0))
         losses = np.array([[self.held_out_loss_]])
@@ -244,3 +245,13 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
+
+
+def _network_shape(weights: dict[str, torch.Tensor]) -> dict[str, int | bool]:
+    """Return the sizes of the `MLPEncoder` whose weights these are: estimators differ in them."""
+    residual = {name for name in weights if name.startswith("encoder.residual.")}
+    return {
+        "width": weights["encoder.first.weight"].shape[-1],
+        "depth": sum(name.endswith(".weight") for name in residual),
+        "skip": True,
+    }
