@@ -29,7 +29,7 @@ test: lint  ## everything that CI runs: lint, types, tests, the book, and the si
 	@$(RUN) -m conceptnb.build check
 	@$(RUN) -m pytest -n 2 --dist worksteal -m "not site"
 	@$(RUN) -m conceptnb.build book
-	@$(RUN) -m pytest -m site
+	@$(RUN) -m pytest -n 2 -m site
 
 unit: setup  ## the tests that need neither the book nor a browser
 	@$(RUN) -m pytest -n 2 --dist worksteal -m "not site"

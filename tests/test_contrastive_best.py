@@ -153,12 +153,13 @@ def test_encoder_starts_as_the_linear_map():
 
 
 @pytest.mark.slow
-def test_network_improves_on_the_linear_start_for_nonlinear_mixing():
-    """On the mean of the row: a single search can still end in a worse place than it began."""
+def test_where_a_network_lowers_the_held_out_loss_it_is_nearer_to_the_valuations():
+    """In four of five problems. In seed 4 an atom is nearly zero, and the loss knows nothing."""
     problems = [draw_problem(Setting("nonlinear", 2, 3, 4), seed) for seed in PAPER_SEEDS]
     targets, environment = problems[0].design.M > 0, problems[0].environment
     fresh = [problem.fresh(5000) for problem in problems]
-    scores = {}
+    truth = [p.valuations(Z) for p, Z in zip(problems, fresh, strict=True)]
+    scores, losses = {}, {}
     for is_linear in (True, False):
         fit = fit_best(
             [problem.X for problem in problems],
@@ -169,11 +170,11 @@ def test_network_improves_on_the_linear_start_for_nonlinear_mixing():
             progress=False,
         )
         learned = fit.valuations([p.mixing(Z) for p, Z in zip(problems, fresh, strict=True)])
-        truth = [p.valuations(Z) for p, Z in zip(problems, fresh, strict=True)]
-        r2_mean = np.mean([r2(t, h) for t, h in zip(truth, learned, strict=True)])
-        scores[is_linear] = r2_mean, fit.held_out_loss.mean()
-    assert scores[False][0] > scores[True][0]
-    assert scores[False][1] < scores[True][1]
+        scores[is_linear] = np.array([r2(t, h) for t, h in zip(truth, learned, strict=True)])
+        losses[is_linear] = fit.held_out_loss.min(axis=1)
+    lower = losses[True] - losses[False] > 0.001
+    assert lower.sum() >= 4
+    assert np.all(scores[False][lower] > scores[True][lower])
 
 
 def test_a_row_has_the_columns_of_the_tables():
