@@ -19,7 +19,7 @@
     for (const figure of figures) {
       const { data, layout } = JSON.parse(figure.querySelector("script").textContent);
       const plot = document.createElement("div");
-      plot.setAttribute("role", "img");
+      plot.setAttribute("role", "group"); // not img: its buttons can be reached
       plot.setAttribute("aria-label", figure.querySelector("img").alt);
       figure.append(plot);
       await plotly.newPlot(plot, data, layout, { responsive: true, displaylogo: false });

@@ -33,6 +33,7 @@ _STYLE = """
   article.bd-article:first-of-type { break-before: auto; }
   figure, table, .admonition-title, div.math { break-inside: avoid; }
   h1, h2, h3, h4 { break-after: avoid; }
+  .bd-article h1 { font-size: 1.65rem; }
   pre { white-space: pre-wrap !important; overflow-wrap: anywhere; }
   .bd-article figure img, .bd-article .cell_output img { max-height: 20cm; width: auto; }
   .bd-article table { font-size: .8rem !important; }

@@ -133,14 +133,15 @@ def test_no_serious_barrier_for_a_reader_with_a_screen_reader_or_a_keyboard(site
 
 def test_the_pdf_holds_every_chapter_and_every_figure(site, project, documents, browser):
     printed = PdfReader(pdf.build(project, browser))
-    titles = {entry.title for entry in printed.outline if not isinstance(entry, list)}
+    # Chromium's outline loses the space where a heading goes on in the next line.
+    titles = {"".join(e.title.split()) for e in printed.outline if not isinstance(e, list)}
     text = " ".join(" ".join(page.extract_text() for page in printed.pages).split())
     for page in project.pages_in_toc:
         if page.startswith("book/api/"):
             continue
         article = documents[f"{page}.html"].select_one("article.bd-article")
         title = article.h1.get_text().rstrip("#").strip()
-        assert title in titles, f"the outline does not lead to {page}"
+        assert "".join(title.split()) in titles, f"the outline does not lead to {page}"
         for figure in article.select("figure .caption-number"):
             assert figure.get_text(strip=True) in text, f"{page}: {figure.get_text()} is missing"
     for link in (a for page in printed.pages for a in page.get("/Annots") or []):
