@@ -294,7 +294,7 @@ def test_pages_are_joined_with_links_that_stay_inside(project):
         '<html><head><title>T</title><link rel="stylesheet" href="../_static/x.css"></head><body>'
         '<article class="bd-article"><h1 id="top">{title}</h1>'
         '<a class="one" href="{other}.html#top">x</a><a class="two" href="#top">y</a>'
-        '<a class="three" href="../genindex.html">z</a>'
+        '<a class="three" href="../genindex.html">z</a><a href="../data.csv">v</a>'
         '<a class="four" href="https://example.org/">w</a><img src="../_images/p.png"></article>'
         "</body></html>"
     )
@@ -310,6 +310,7 @@ def test_pages_are_joined_with_links_that_stay_inside(project):
         "#notebooks/b--top",
         "#notebooks/a--top",
         "https://an-owner.github.io/a-book/genindex.html",
+        "https://an-owner.github.io/a-book/data.csv",
         "https://example.org/",
     ]
     for anchor in first.find_all("a", href=lambda href: href.startswith("#")):

@@ -147,25 +147,24 @@ def _article(page: str, soup: BeautifulSoup, pages: dict[str, BeautifulSoup], si
     article["id"] = page
     for tag in article.find_all(id=True):
         tag["id"] = f"{page}--{tag['id']}"
-    folder = posixpath.dirname(page)
     for attribute, name in _REFERENCES.items():
         for tag in article.find_all(name, attrs={attribute: True}):
-            tag[attribute] = _within(str(tag[attribute]), page, folder, pages, site)
+            tag[attribute] = _within(attribute, str(tag[attribute]), page, pages, site)
     return article
 
 
 def _within(
-    address: str, page: str, folder: str, pages: dict[str, BeautifulSoup], site: str
+    attribute: str, address: str, page: str, pages: dict[str, BeautifulSoup], site: str
 ) -> str:
     """Return what an address of a page becomes in the joined page."""
     if urlsplit(address).scheme:
         return address
     target, anchor = urldefrag(unquote(address))
-    path = posixpath.normpath(posixpath.join(folder, target)) if target else f"{page}.html"
+    beside = posixpath.join(posixpath.dirname(page), target)
+    path = posixpath.normpath(beside) if target else f"{page}.html"
     name = path.removesuffix(".html")
     if name in pages:
         return f"#{name}--{anchor}" if anchor else f"#{name}"
-    # A picture lies beside the joined page; other pages are only on the site.
-    return (
-        path if not path.endswith(".html") else f"{site}{path}" + (f"#{anchor}" if anchor else "")
-    )
+    if attribute == "src":
+        return path  # a picture lies beside the joined page
+    return f"{site}{path}" + (f"#{anchor}" if anchor else "")  # all else is on the site alone
