@@ -33,7 +33,7 @@ def study(rows: Sequence[Row], axis: str, *, log: bool = False) -> Figure:
     places = _places(levels, log)
     figure, axes = new_figure(1, 3, height=4.3)
     for ax, metric in zip(axes[0, :2], ("r2", "mcc"), strict=True):
-        _bound(ax, rows, levels, places, f"supervised_{metric}", "supervised, same encoder", "--")
+        _bound(ax, rows, levels, places, f"supervised_{metric}", "supervised", "--")
         _bound(ax, rows, levels, places, f"projection_{metric}", "random projection", "-.")
         _stretch(ax)
         ax.set_title({"r2": "R²", "mcc": "MCC"}[metric])
