@@ -55,16 +55,8 @@ def generation(repeats: int, tokens: int) -> dict[str, Any]:
     plain, steered = benchmarks.generation_seconds(
         model, ids, texts[0], steering, tokens, repeats, progress=True
     )
-    return {
-        "what": f"generate, {tokens} tokens, steering matrix on 48 heads of 336",
-        "parameters": sum(p.numel() for p in model.parameters()),
-        "without": float(np.median(plain)),
-        "with": float(np.median(steered)),
-        "unit": "CPU-seconds a token",
-        "ratio": float(np.median(steered / plain)),
-        "repeats": repeats,
-        "largest difference": None,
-    }
+    what = f"generate, {tokens} tokens, steering matrix on 48 heads of 336"
+    return _row(what, model, plain, steered, "CPU-seconds a token")
 
 
 def choice(repeats: int) -> list[dict[str, Any]]:
@@ -86,16 +78,27 @@ def choice(repeats: int) -> list[dict[str, Any]]:
         whole, shared, difference = benchmarks.choice_seconds(
             model, tokenizer, questions, steerings, preface, repeats
         )
-        rows.append(
-            {
-                "what": f"multiple choice, {name}",
-                "parameters": sum(p.numel() for p in model.parameters()),
-                "without": float(np.median(whole)),
-                "with": float(np.median(shared)),
-                "unit": "CPU-seconds",
-                "ratio": float(np.median(shared / whole)),
-                "repeats": repeats,
-                "largest difference": difference,
-            }
-        )
+        what = f"multiple choice, {name}"
+        rows.append(_row(what, model, whole, shared, "CPU-seconds", difference))
     return rows
+
+
+def _row(
+    what: str,
+    model: torch.nn.Module,
+    without: np.ndarray,
+    with_it: np.ndarray,
+    unit: str,
+    difference: float | None = None,
+) -> dict[str, Any]:
+    """Return medians over the repeats; the ratio is of pairs that were measured together."""
+    return {
+        "what": what,
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "without": float(np.median(without)),
+        "with": float(np.median(with_it)),
+        "unit": unit,
+        "ratio": float(np.median(with_it / without)),
+        "repeats": len(without),
+        "largest difference": difference,
+    }

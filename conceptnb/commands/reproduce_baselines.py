@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
 import sys
 import time
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,10 @@ import torch
 from tqdm.auto import tqdm
 
 from conceptnb import results
-from conceptnb._files import write_text
+from conceptnb._files import kept_row
 from conceptnb.baselines import METHODS, Budget, compare
 from conceptnb.baselines.compare import SCORES
-from conceptnb.synthetic import PAPER_SEEDS, TABLE_1, Setting
+from conceptnb.synthetic import PAPER_SEEDS, TABLE_1
 
 MODULES = [
     f"conceptnb.{package}{name}"
@@ -54,7 +53,9 @@ def run(args: argparse.Namespace) -> int:
     rows: list[dict[str, Any]] = []
     for setting in tqdm(TABLE_1[: args.rows], desc="settings", unit="setting"):
         for method in methods:
-            rows.append(_compare(setting, method, seeds, args))
+            key = f"{setting} {method} {seeds} {args.samples} {results.source_hash(MODULES)}"
+            work = partial(compare, setting, method, seeds, samples=args.samples)
+            rows.append(kept_row(args.checkpoints, key, work))
             print(format_row(rows[-1]), flush=True)
     out = args.out or results.folder() / "synthetic_baselines.json"
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -80,20 +81,6 @@ def run(args: argparse.Namespace) -> int:
     )
     print(f"wrote {path}")
     return 0
-
-
-def _compare(
-    setting: Setting, method: str, seeds: range, args: argparse.Namespace
-) -> dict[str, Any]:
-    """Compute a row, or read what an earlier run by the same code finished."""
-    if args.checkpoints is None:
-        return compare(setting, method, seeds, samples=args.samples)
-    key = f"{setting} {method} {seeds} {args.samples} {results.source_hash(MODULES)}"
-    path = args.checkpoints / f"{hashlib.sha256(key.encode()).hexdigest()[:24]}.json"
-    if not path.is_file():
-        row = compare(setting, method, seeds, samples=args.samples)
-        write_text(path, json.dumps(row, allow_nan=False))
-    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def format_row(row: dict[str, Any]) -> str:

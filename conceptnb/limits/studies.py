@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import multiprocessing
 import resource
@@ -10,12 +9,13 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tqdm.auto import tqdm
 
-from conceptnb._files import write_text
+from conceptnb._files import kept_row
 from conceptnb.environments import PAPER_VARIANCE
 from conceptnb.limits.cells import Cell, DesignKind, measure, summary
 from conceptnb.limits.laws import LAWS
@@ -51,8 +51,6 @@ class Study:
     name, question, axis : str
         ``axis`` labels what varies.
     cells : tuple of Cell
-    log_axis : bool
-        Whether levels are spaced by their logarithm.
     own_process : bool
         Whether each cell runs in a fresh process, so that its peak memory can be measured.
     """
@@ -61,7 +59,6 @@ class Study:
     question: str
     axis: str
     cells: tuple[Cell, ...]
-    log_axis: bool = False
     own_process: bool = False
 
 
@@ -123,16 +120,15 @@ STUDIES = {
         Study("design", "Does the choice of environments matter?", "atoms", _designs()),
         Study("environments", "How many environments are enough?",
               "concept conditional environments m", _environments()),
-        Study("variance", "How sharp should conditioning be?", "variance σ² of q", _variances(),
-              log_axis=True),
+        Study("variance", "How sharp should conditioning be?", "variance σ² of q", _variances()),
         Study("spread", "Does it matter whether the support is connected?",
-              "half width of the box of component means", _spreads(), log_axis=True),
+              "half width of the box of component means", _spreads()),
         Study("law", "What if q is not Gaussian, or conditioning means something else?",
               "law of the environments", _laws()),
         Study("noise", "What if observations are noisy?", "noise on x, in units of its deviation",
               _noises()),
         Study("dimension", "How large may the latent space be?", "latent dimension", _dimensions(),
-              log_axis=True, own_process=True),
+              own_process=True),
     )
 }  # fmt: skip
 """The studies by name, in the order of the chapter."""
@@ -164,17 +160,13 @@ def run_study(
         gives, `by_seed` with the values of each seed, and `peak_gb` for a study in processes
         of its own.
     """
+    compute = _in_own_process if study.own_process else run_cell
     rows = []
     for cell in tqdm(study.cells, desc=study.name, disable=not progress, unit="cell"):
-        path = None if checkpoints is None else checkpoints / f"{_fingerprint(cell, seeds)}.json"
-        if path is not None and path.is_file():
-            rows.append(json.loads(path.read_text(encoding="utf-8")))
-            continue
-        row = _in_own_process(cell, seeds) if study.own_process else run_cell(cell, seeds)
-        row = {"study": study.name, **row}
-        if path is not None:
-            write_text(path, json.dumps(row, allow_nan=False))
-        rows.append(row)
+        # All that the numbers depend on: what the cell is, the seeds, the code.
+        key = json.dumps([asdict(cell), list(seeds), source_hash(MODULES)], sort_keys=True)
+        row = kept_row(checkpoints, key, partial(compute, cell, seeds))
+        rows.append({"study": study.name, **row})
     return rows
 
 
@@ -200,9 +192,3 @@ def _with_peak_memory(cell: Cell, seeds: Sequence[int]) -> dict[str, Any]:
     # In KiB, except on macOS, where it is in bytes.
     row["peak_gb"] = round(peak * (1 if sys.platform == "darwin" else 1024) / 1e9, 3)
     return row
-
-
-def _fingerprint(cell: Cell, seeds: Sequence[int]) -> str:
-    """Name a cell by all that its numbers depend on: what it is, the seeds, the code."""
-    text = json.dumps([asdict(cell), list(seeds), source_hash(MODULES)], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:24]
