@@ -32,6 +32,7 @@ __all__ = [  # noqa: RUF022 - in the order of the paper
     "shapes3d",
     "clip",
     "directions",
+    "sentences",
     "steering",
     "owndata",
     "check",

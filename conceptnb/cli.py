@@ -74,6 +74,11 @@ COMMANDS: tuple[Command, ...] = (
         "train the small language models of the steering chapters",
     ),
     Command(
+        "embed-sentences",
+        "conceptnb.commands.embed_sentences",
+        "embed the book's sentences with all-MiniLM-L6-v2",
+    ),
+    Command(
         "editions",
         "conceptnb.commands.editions",
         "write the chapters as notebooks for students, or for their lecturer",

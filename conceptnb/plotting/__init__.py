@@ -13,6 +13,7 @@ __all__ = [
     "limits",
     "measures",
     "owndata",
+    "sentences",
     "steering",
     "style",
     "synthetic",
