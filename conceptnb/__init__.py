@@ -33,6 +33,7 @@ __all__ = [  # noqa: RUF022 - in the order of the paper
     "clip",
     "directions",
     "sentences",
+    "neighbours",
     "steering",
     "owndata",
     "check",

@@ -14,7 +14,7 @@ import yaml
 from bs4 import BeautifulSoup
 
 from conceptnb.build import __main__ as command
-from conceptnb.build import execution, fingerprints, pairs, pdf, site
+from conceptnb.build import execution, fingerprints, pairs, pdf, site, slides
 from conceptnb.build.pages import api_pages, times_page
 from conceptnb.build.project import Project
 
@@ -322,6 +322,76 @@ def test_pages_are_joined_with_links_that_stay_inside(project):
 def test_printing_an_unbuilt_site_says_what_to_do(project):
     with pytest.raises(pdf.PrintError, match="make book"):
         pdf.build(project, browser=None)
+
+
+# Slides ------------------------------------------------------------------------------------
+
+
+LECTURE = """<html><head><title>T</title><link rel="stylesheet" href="../_static/x.css">
+<script src="../_static/mathjax/m.js"></script><script src="../_static/other.js"></script></head>
+<body><article class="bd-article"><section id="top"><h1>A &amp; B<a class="headerlink">#</a></h1>
+<p>Opening.</p><p>Second.</p>
+<section id="one"><h2>One</h2><p>First <a href="#top">up</a>.</p>
+<p>Told <a href="b.html#x">on</a>.</p>
+<div class="math notranslate">\\(x\\)</div>
+<div class="cell"><div class="cell_input"><pre>draw()</pre></div>
+<div class="cell_output"><figure><img src="../_images/p.png" alt="A curve."></figure></div></div>
+<div class="cell"><div class="cell_input"><pre>{code}</pre></div></div>
+<div class="proof proof">Thus.</div><div class="solution admonition">Answer.</div></section>
+</section></article></body></html>"""
+
+
+@pytest.fixture
+def lecture():
+    soup = BeautifulSoup(LECTURE.format(code="line\n" * 15), "html.parser")
+    return BeautifulSoup(slides.deck(soup, "A & B", "../notebooks/a.html"), "html.parser")
+
+
+def test_a_section_is_a_slide_and_what_does_not_fit_goes_to_the_next(lecture):
+    headings = [s.find(["h1", "h2"]).get_text() for s in lecture.select("section.slide")]
+    assert headings == ["A & B", "One", "One (continued)"]
+    assert lecture.select("section.slide")[1].img and "line" in lecture.select("pre")[-1].get_text()
+
+
+def test_slides_show_the_first_paragraph_and_keep_the_others_as_notes(lecture):
+    first, second, _ = lecture.select("section.slide")
+    assert [note.get_text() for note in first.select(".slide-notes")] == ["Second."]
+    assert first.find("p").get_text() == "Opening."
+    assert [note.get_text() for note in second.select(".slide-notes p")] == ["Told on."]
+    assert second.select_one("div.math").find_parent("aside") is None
+
+
+def test_slides_leave_out_proofs_solutions_and_the_line_that_draws(lecture):
+    text = lecture.get_text()
+    assert not any(word in text for word in ("Thus.", "Answer.", "draw()", "#"))
+
+
+def test_slides_refer_to_the_chapter_and_load_from_the_site(lecture):
+    assert [a["href"] for a in lecture.select(".slide a")] == [
+        "../notebooks/a.html#top",
+        "../notebooks/b.html#x",
+    ]
+    assert lecture.find("img")["src"] == "../_images/p.png"
+    loaded = [tag.get("src") or tag.get("href") for tag in lecture.select("head [src], head link")]
+    assert loaded == [
+        "../_static/x.css",
+        "../_static/mathjax/m.js",
+        "../_static/slides.css",
+        "../_static/slides.js",
+    ]
+    assert len(lecture.find_all(id=True)) == 0
+
+
+def test_every_chapter_of_the_contents_has_slides_and_is_listed(project):
+    for name in ("a", "b"):
+        path = project.html / "notebooks" / f"{name}.html"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(LECTURE.format(code=""), encoding="utf-8")
+    written = slides.build(project)
+    assert [path.name for path in written] == ["a.html", "b.html", "index.html"]
+    listed = BeautifulSoup(written[-1].read_text(encoding="utf-8"), "html.parser")
+    assert [a["href"] for a in listed.select("li a")] == ["a.html", "b.html"]
+    assert listed.select_one("li").get_text() == "A & B"
 
 
 def test_the_address_is_named_once_and_the_rest_agrees():

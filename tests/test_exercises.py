@@ -6,6 +6,7 @@ import contextlib
 import io
 import re
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import jupytext
 import nbformat
@@ -68,21 +69,87 @@ def test_every_check_belongs_to_an_exercise():
 
 
 @each
-def test_the_student_edition_keeps_what_it_needs_and_nothing_of_the_solutions(chapter):
+def test_the_student_edition_keeps_the_exercises_and_nothing_of_the_solutions(chapter):
     source = chapter.read_text(encoding="utf-8")
     edition = editions.student(source)
     assert "solution-" not in edition
     assert exercises_of(edition) == exercises_of(source)
+
+
+@each
+@pytest.mark.parametrize("make", [editions.student, editions.lecturer])
+def test_every_cell_of_an_edition_has_what_it_uses(chapter, make):
+    """No cell needs a name that only a solution, or a starting cell, would have defined."""
     known = set(dir(builtins))
-    cells = [
-        c.source for c in jupytext.reads(edition, fmt="md:myst").cells if c.cell_type == "code"
-    ]
-    for code in cells:
+    for code in code_of(make(chapter.read_text(encoding="utf-8"))):
         tree = ast.parse(re.sub(r"^[!%]", "#", code, flags=re.MULTILINE))
         bound, used = names(tree)
         missing = used - bound - known
-        assert not missing, f"{missing} come from a solution, which students do not have"
+        assert not missing, f"{missing} is defined in no cell before this one:\n{code}"
         known |= bound
+
+
+class Anything(dict):
+    """Variables of a chapter that was not run: each is there, whatever it is called."""
+
+    def __missing__(self, name):
+        if hasattr(builtins, name):
+            raise KeyError(name)
+        return MagicMock(name=name)
+
+
+@each
+def test_every_starting_cell_runs_and_says_that_nobody_has_answered(chapter):
+    """A check looks at the answer before anything else, so what is beside it may be anything."""
+    source = chapter.read_text(encoding="utf-8")
+    cells = [c["code"] for c in CELL.finditer(source) if "exercise" in (c["tags"] or "")]
+    assert cells
+    for code in cells:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(code, {}, Anything(check=check))
+        assert printed.getvalue() == f"{NOT_ANSWERED}\n", code
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """Both editions of every chapter, as the command writes them."""
+    folder = tmp_path_factory.mktemp("editions")
+    for edition in editions.EDITIONS:
+        editions.write(PROJECT, edition, folder / edition, PROJECT.chapters)
+    return folder
+
+
+@each
+def test_the_written_editions_differ_in_the_solutions_alone(chapter, written):
+    books = {
+        edition: nbformat.read(written / edition / f"{chapter.stem}.ipynb", as_version=4)
+        for edition in editions.EDITIONS
+    }
+    cells = {e: [c for c in b.cells if c.cell_type == "code"] for e, b in books.items()}
+    assert not any(c.outputs or c.execution_count for part in cells.values() for c in part)
+    tags = {e: [t for c in part for t in c.metadata.get("tags", [])] for e, part in cells.items()}
+    asked = tags["student"].count("exercise")
+    assert asked == len(re.findall(r"^:tags: \[exercise", chapter.read_text(), re.MULTILINE))
+    assert tags["lecturer"].count("exercise") == tags["student"].count("solution") == 0
+    checks = {e: [c.source for c in part if "check.ex_" in c.source] for e, part in cells.items()}
+    assert len(checks["student"]) == asked
+    solved = {name for code in checks["lecturer"] for name in re.findall(r"ex_\w+", code)}
+    assert {n for code in checks["student"] for n in re.findall(r"ex_\w+", code)} == solved
+    assert not any("answer = ..." in code for code in checks["lecturer"])
+    common = [
+        [c.source for c in part if not {"exercise", "solution"} & set(c.metadata.get("tags", []))]
+        for part in cells.values()
+    ]
+    assert [code for code in common[0] if code not in common[1]] == []
+    text = {e: "".join(c.source for c in b.cells) for e, b in books.items()}
+    assert "**Solution.**" not in text["student"]
+    assert text["lecturer"].count("**Solution.**") >= asked
+
+
+def code_of(source):
+    cells = jupytext.reads(source, fmt="md:myst").cells
+    return [cell.source for cell in cells if cell.cell_type == "code"]
 
 
 def names(tree):
@@ -125,15 +192,37 @@ def answers(edition, stem, folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stem", ["01_concepts"])
+@pytest.mark.parametrize("stem", ["01_concepts", "10_environments", "23_metrics"])
 def test_editions_run(stem, tmp_path, monkeypatch):
-    """The other chapters' cells all run when the book is built, and a failing check stops it."""
+    """Of all chapters `conceptnb editions ... --execute` says it; the book runs their cells."""
     monkeypatch.chdir(PROJECT.root)
     asked = answers("student", stem, tmp_path / "student")
     assert asked == [f"{NOT_ANSWERED}\n"] * len(asked)
     solved = answers("lecturer", stem, tmp_path / "lecturer")
     assert len(solved) == len(asked) >= 4
     assert all("Right. " in text for text in solved)
+
+
+def edition_of_one_cell(code, folder):
+    """A notebook whose check says what `code` prints."""
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
+    path = folder / "one.ipynb"
+    nbformat.write(book, path)
+    return path
+
+
+@pytest.mark.slow
+def test_running_an_edition_tells_a_check_that_says_something_else(tmp_path):
+    check_says = "class check: ex_a = staticmethod(print)\ncheck.ex_a({!r})"
+    silent = edition_of_one_cell(check_says.format(NOT_ANSWERED), tmp_path)
+    assert editions.run(silent, "student", tmp_path) == []
+    assert editions.run(silent, "lecturer", tmp_path) == [
+        f"one.ipynb: check.ex_a says {NOT_ANSWERED + chr(10)!r}"
+    ]
+    failing = edition_of_one_cell("1 / 0", tmp_path)
+    assert editions.run(failing, "student", tmp_path) == [
+        "one.ipynb: ZeroDivisionError: division by zero"
+    ]
 
 
 def test_an_edition_of_a_chapter_that_is_not_there(tmp_path, monkeypatch, capsys):

@@ -220,7 +220,7 @@ def test_figures_draw_what_they_are_given():
     np.testing.assert_allclose(means, [0.3, 0.7, 0.3, 0.7])
     maps = figures.cosine_maps({"number": np.eye(2)}, ["x", "y"])
     assert maps.axes[0].get_title(loc="left") == "number: 0.00"
-    curves = figures.topics_needed({"number": {1: np.array([0.0, 1.0]), 4: np.ones(2)}})
+    curves = figures.rising({"a": {1: np.array([0.0, 1.0]), 4: np.ones(2)}}, "x", "y")
     np.testing.assert_allclose(curves.axes[0].lines[0].get_ydata(), [0.5, 1])
     drawn = figures.plane(np.eye(2), np.array([0, 1]), ["past", "future"]).axes[0]
     assert [t.get_text() for t in drawn.texts] == ["past", "future"]

@@ -11,11 +11,16 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import nbformat
+
 from conceptnb._files import write_text
 from conceptnb.build import pairs
 from conceptnb.build.project import Project
+from conceptnb.check.exercise import NOT_ANSWERED
 
 EDITIONS = ("student", "lecturer")
+_SAID = {"student": NOT_ANSWERED, "lecturer": "Right. "}  # by every check of the edition
+_SECONDS_A_CELL = 600
 
 _SOLUTION = re.compile(
     r"^(?P<start>`{3,})\{solution-start\}.*?^(?P<end>`{3,})\{solution-end\}\n(?P=end)\n*",
@@ -86,3 +91,45 @@ def write(project: Project, edition: str, folder: Path, chapters: list[Path]) ->
         write_text(target, pairs.to_ipynb(source, project))
         written.append(target)
     return written
+
+
+def run(notebook: Path, edition: str, where: Path) -> list[str]:
+    """Run a notebook of an edition, and return what is wrong with it.
+
+    In the student edition every check has to say that nobody has answered yet, in the
+    lecturer's that the answer is right; and no cell may fail.
+
+    Parameters
+    ----------
+    notebook : Path
+        One that `write` wrote. It is not changed.
+    edition : {"student", "lecturer"}
+    where : Path
+        The folder that it runs in.
+    """
+    from nbclient import NotebookClient  # noqa: PLC0415 - only this needs a kernel
+    from nbclient.exceptions import CellExecutionError  # noqa: PLC0415
+
+    book = nbformat.read(notebook, as_version=4)
+    client = NotebookClient(
+        book, timeout=_SECONDS_A_CELL, resources={"metadata": {"path": str(where)}}
+    )
+    try:
+        client.execute()
+    except CellExecutionError as error:
+        return [f"{notebook.name}: {error.ename}: {error.evalue}"]
+    return [
+        f"{notebook.name}: {check} says {said!r}"
+        for check, said in _checks(book)
+        if _SAID[edition] not in said
+    ]
+
+
+def _checks(book: nbformat.NotebookNode) -> list[tuple[str, str]]:
+    """Return the calls of checks in an executed notebook, and what each cell printed."""
+    return [
+        (call, "".join(o.get("text", "") for o in cell.outputs if o.get("name") == "stdout"))
+        for cell in book.cells
+        if cell.cell_type == "code"
+        for call in re.findall(r"check\.ex_\w+", cell.source)
+    ]

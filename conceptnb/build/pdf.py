@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _LEFT_OUT = "book/api/"
 _REFERENCES = {"href": "a", "src": "img"}
 # Buttons, anchors and margins that mean nothing on paper.
-_NOT_PRINTED = "script, .headerlink, .sd-stretched-link, .toggle-button, button, .copybtn"
+NOT_PRINTED = "script, .headerlink, .sd-stretched-link, .toggle-button, button, .copybtn"
 _STYLE = """
   @page { size: A4; margin: 18mm 17mm 20mm; }
   html { font-size: 14px; }
@@ -112,7 +112,7 @@ def join(project: Project) -> str:
     Every id carries the name of its page, and links between pages become links within.
     """
     pages = [page for page in project.pages_in_toc if not page.startswith(_LEFT_OUT)]
-    soups = {page: _read(project.html / f"{page}.html") for page in pages}
+    soups = {page: read_page(project.html / f"{page}.html") for page in pages}
     head = _head(soups[pages[0]], posixpath.dirname(pages[0]))
     articles = [_article(page, soup, soups, project.site_address) for page, soup in soups.items()]
     body = "\n".join(map(str, articles))
@@ -122,7 +122,8 @@ def join(project: Project) -> str:
     )
 
 
-def _read(path: Path) -> BeautifulSoup:
+def read_page(path: Path) -> BeautifulSoup:
+    """Return a page of the built site, parsed."""
     return BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
 
 
@@ -142,7 +143,7 @@ def _article(page: str, soup: BeautifulSoup, pages: dict[str, BeautifulSoup], si
     article = soup.select_one("article.bd-article")
     if article is None:
         raise PrintError(f"{page}.html holds no article")
-    for tag in article.select(_NOT_PRINTED):
+    for tag in article.select(NOT_PRINTED):
         tag.decompose()
     article["id"] = page
     for tag in article.find_all(id=True):

@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from conceptnb._files import tracked_files, write_text
-from conceptnb.build import execution, fingerprints
+from conceptnb.build import execution, fingerprints, slides
 from conceptnb.build.pages import api_pages, times_page
 from conceptnb.build.project import Project
 
@@ -50,6 +50,7 @@ def build(project: Project) -> bool:
     # that it does not read again, nor see that a label they refer to is gone.
     shutil.rmtree(project.html, ignore_errors=True)
     _run_sphinx(source, project.html)
+    slides.build(project)
     write_text(project.html / "index.html", _redirect(project))
     write_text(project.html / ".nojekyll", "")
     write_text(stamp, fingerprint)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 
@@ -13,11 +14,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("chapters", nargs="*", help="01 or 01_concepts; all where none is named")
     parser.add_argument("--out", type=Path, help="folder (default: _build/editions/EDITION)")
+    parser.add_argument(
+        "--execute",
+        action="store_true",
+        help="run each notebook written, and see that its checks say what they should",
+    )
     parser.add_argument("--root", type=Path, default=Path(), help="checkout of the book")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the edition and say where it is.
+    """Write the edition, say where it is, and with ``--execute`` whether it runs.
 
     Raises
     ------
@@ -37,6 +43,10 @@ def run(args: argparse.Namespace) -> int:
         there = ", ".join(chapter.stem for chapter in project.chapters)
         raise ValueError(f"chapters={args.chapters} are not all there; there are {there}")
     folder = args.out or project.built / "editions" / args.edition
+    problems = []
     for path in editions.write(project, args.edition, folder, chosen):
-        print(path)
-    return 0
+        print(path, flush=True)
+        if args.execute:
+            problems += editions.run(path, args.edition, project.root / "notebooks")
+    print("\n".join(problems), end="\n" if problems else "", file=sys.stderr)
+    return 1 if problems else 0

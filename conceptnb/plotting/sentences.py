@@ -45,7 +45,7 @@ def by_group(
     ax.set_xticks(range(len(names)), names)
     ax.set(ylabel=label, ylim=(-0.03, 1.04))
     ax.grid(axis="x", visible=False)
-    figure.legend(loc="outside upper center", ncols=len(numbers))
+    figure.legend(loc="outside upper center", ncols=min(3, len(numbers)))
     return figure
 
 
@@ -67,20 +67,26 @@ def cosine_maps(cosines: Mapping[str, Array], names: Sequence[str]) -> Figure:
 
 
 @styled
-def topics_needed(curves: Mapping[str, Mapping[int, Array]]) -> Figure:
-    """Draw η² in a new topic, mean and standard deviation, against the topics learned from."""
+def rising(curves: Mapping[str, Mapping[int, Array]], x_label: str, y_label: str) -> Figure:
+    """Draw a share against a count: mean and standard deviation, a line a concept or method.
+
+    Parameters
+    ----------
+    curves : (repeats,) by name and count
+    x_label, y_label : of the axes
+    """
     figure, axes = new_figure(1, 1, height=3.2)
     ax = axes[0, 0]
-    for k, (concept, points) in enumerate(curves.items()):
+    for k, (name, points) in enumerate(curves.items()):
         x = np.array(list(points)) * 1.03 ** (k - len(curves) / 2)
         means, stds = (np.array([f(v) for v in points.values()]) for f in (np.mean, np.std))
         style = {"color": PALETTE[k], "marker": MARKERS[k], "linestyle": LINES[k]}
-        ax.errorbar(x, means, stds, label=concept, elinewidth=0.8, capsize=2, **style)
+        ax.errorbar(x, means, stds, label=name, elinewidth=0.8, capsize=2, **style)
     ax.set_xscale("log")
     ticks = list(next(iter(curves.values())))
     ax.set_xticks(ticks, [str(tick) for tick in ticks], minor=False)
     ax.minorticks_off()
-    ax.set(xlabel="topics that the direction was learned from", ylabel="η² in a new topic")
+    ax.set(xlabel=x_label, ylabel=y_label)
     ax.set_ylim(-0.03, 1.04)
     figure.legend(loc="outside upper center", ncols=len(curves))
     return figure

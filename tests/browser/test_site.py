@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib.resources import files
-from urllib.parse import unquote, urldefrag, urljoin, urlsplit
+from urllib.parse import quote_plus, unquote, urldefrag, urljoin, urlsplit
 
 import pytest
 from bs4 import BeautifulSoup
@@ -19,6 +19,7 @@ WINDOWS = [(name, scheme) for name in WIDTHS for scheme in ("light", "dark")]
 WINDOWS.remove(("tablet", "dark"))
 PATIENCE = 120_000  # milliseconds for a page to load on a busy machine
 GENERATED = ("genindex.html", "py-modindex.html", "prf-prf.html", "index.html")
+ELSEWHERE = ("_modules/", "slides/")  # slides have a test of their own
 
 # Waits until MathJax is done, then says what a reader would see go wrong.
 READ = """async () => {
@@ -40,6 +41,9 @@ READ = """async () => {
   };
 }"""
 
+
+# Of pages that are all alike one is looked at for barriers.
+AUDITED = ("book/api/concepts.html", "slides/10_environments.html")
 
 # What axe-core finds; MathJax looks after the inside of its formulas itself.
 AUDIT = """async () => {
@@ -94,7 +98,7 @@ def test_every_page_reads_well(site, window):
         ),
     )
     for current in site.pages:
-        if current.startswith("_modules/") or current in GENERATED:
+        if current.startswith(ELSEWHERE) or current in GENERATED:
             continue
         page.goto(site.address + current, wait_until="load")
         seen = page.evaluate(READ)
@@ -119,8 +123,7 @@ def test_no_serious_barrier_for_a_reader_with_a_screen_reader_or_a_keyboard(site
     page.set_default_navigation_timeout(PATIENCE)
     problems = []
     for name in site.pages:
-        # The pages of the reference are alike: one is enough.
-        alike = name.startswith(("_modules/", "book/api/")) and name != "book/api/concepts.html"
+        alike = name.startswith((*ELSEWHERE, "book/api/")) and name not in AUDITED
         if alike or name in GENERATED:
             continue
         page.goto(site.address + name, wait_until="load")
@@ -207,11 +210,65 @@ def test_an_address_that_does_not_exist_answers_with_the_404_page(site, browser)
     page.close()
 
 
-def test_search_finds_a_word(site, browser):
+@pytest.mark.parametrize(
+    ("words", "title"),
+    [
+        ("valuation", None),
+        ("Theorem 1", "Theorem 1, step by step"),
+        ("Assumption 5", "Designing environments"),
+        ("Lemma 3", None),
+        ("acceptance rate", None),
+    ],
+)
+def test_search_finds_words_and_the_names_of_theorems(site, browser, words, title):
     page = browser.new_page()
-    page.goto(site.address + "search.html?q=valuation")
+    page.goto(f"{site.address}search.html?q={quote_plus(words)}")
     page.wait_for_selector("#search-results li a", timeout=10_000)
+    if title is not None:
+        page.wait_for_selector(f"#search-results li a:has-text({title!r})", timeout=10_000)
     page.close()
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_slides_turn_by_keyboard_and_buttons(site, browser, width):
+    """Every slide fits in its width, formulas are typeset, and nothing comes from elsewhere."""
+    page = browser.new_page(viewport={"width": width, "height": 720})
+    page.set_default_navigation_timeout(PATIENCE)
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("console", lambda m: m.type == "error" and problems.append(m.text))
+    page.on(
+        "request",
+        lambda request: (
+            request.url.startswith((site.address, "data:", "blob:")) or problems.append(request.url)
+        ),
+    )
+    for name in ("10_environments", "31_concepts_in_clip"):
+        page.goto(f"{site.address}slides/{name}.html", wait_until="load")
+        seen = page.evaluate(READ)
+        assert seen["typeset"] >= seen["formulas"] > 0
+        assert seen["wide"] <= 0
+        problems += [*seen["broken"], *seen["missing"], *seen["silent"]]
+        place = page.locator(".slides-place")
+        number = int(place.inner_text().split("/")[1])
+        assert number == page.locator(".slide").count() > 8
+        page.keyboard.press("ArrowRight")
+        page.wait_for_function("document.querySelector('.slides-place').innerText[0] == '2'")
+        page.get_by_label("Next slide").click()
+        page.wait_for_function("document.querySelector('.slides-place').innerText[0] == '3'")
+        page.keyboard.press("Home")
+        page.wait_for_function("document.querySelector('.slides-place').innerText[0] == '1'")
+        note = page.locator(".slide-notes").first
+        assert not note.is_visible()
+        page.keyboard.press("n")
+        assert note.is_visible()
+        wide = page.evaluate(
+            "[...document.querySelectorAll('.slide')].filter("
+            "s => s.scrollWidth > s.clientWidth).map(s => s.innerText.slice(0, 40))"
+        )
+        assert not wide
+    page.close()
+    assert not problems, "\n".join(problems)
 
 
 def test_a_link_shows_a_preview_of_what_it_points_to(site, browser):

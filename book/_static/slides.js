@@ -1,0 +1,46 @@
+// Turns the slides of a chapter with the keyboard and two buttons; N shows the text behind them.
+(() => {
+  const frame = document.querySelector(".slides");
+  const slides = [...document.querySelectorAll(".slide")];
+  const place = document.querySelector(".slides-place");
+  const notes = document.querySelector("[data-notes]");
+  let current = 0;
+
+  const say = () => {
+    place.textContent = `${current + 1} / ${slides.length}`;
+    history.replaceState(null, "", `#${current + 1}`);
+  };
+  const go = (number) => {
+    current = Math.max(0, Math.min(slides.length - 1, number));
+    slides[current].scrollIntoView();
+    say();
+  };
+  const toggleNotes = () => {
+    const shown = document.body.classList.toggle("show-notes");
+    notes.setAttribute("aria-pressed", String(shown));
+    go(current);
+  };
+
+  const keys = {
+    ArrowRight: () => go(current + 1), PageDown: () => go(current + 1), " ": () => go(current + 1),
+    ArrowLeft: () => go(current - 1), PageUp: () => go(current - 1),
+    Home: () => go(0), End: () => go(slides.length - 1), n: toggleNotes, N: toggleNotes,
+  };
+  document.addEventListener("keydown", (event) => {
+    const onButton = event.key === " " && event.target.closest("button, a, summary");
+    if (!keys[event.key] || onButton || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    keys[event.key]();
+  });
+  document.querySelectorAll("[data-step]").forEach((button) => {
+    button.addEventListener("click", () => go(current + Number(button.dataset.step)));
+  });
+  notes.addEventListener("click", toggleNotes);
+  // Whoever scrolls or swipes turns pages, too.
+  const watcher = new IntersectionObserver((seen) => {
+    const entered = seen.find((entry) => entry.isIntersecting);
+    if (entered) { current = slides.indexOf(entered.target); say(); }
+  }, { root: frame, threshold: 0.6 });
+  slides.forEach((slide) => watcher.observe(slide));
+  go((Number.parseInt(location.hash.slice(1), 10) || 1) - 1);
+})();

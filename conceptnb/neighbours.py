@@ -1,0 +1,191 @@
+"""What is found in an embedding without labels, beside what labels and environments find.
+
+The neighbours of this work look for components that nobody named: independent ones (ICA), rarely
+active ones (sparse dictionaries, of which sparse autoencoders are the trained kind), those of
+largest variance. No labels enter them, so a component has to be *matched* to each concept
+afterwards, and a match chosen among many flatters: it is chosen on one half and judged on the
+other. The book's page on the neighbours says what each line of work promises.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import linear_sum_assignment
+from sklearn.decomposition import PCA, FastICA, MiniBatchDictionaryLearning
+from sklearn.exceptions import ConvergenceWarning
+
+from conceptnb._validation import as_points
+from conceptnb.directions import ConceptDirections, separation
+
+Array = NDArray[np.float64]
+Method = Literal["labels", "environments", "PCA", "ICA", "sparse dictionary", "random directions"]
+METHODS: tuple[Method, ...] = (
+    "labels",
+    "environments",
+    "PCA",
+    "ICA",
+    "sparse dictionary",
+    "random directions",
+)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a method makes of the test samples, matched to the concepts.
+
+    Attributes
+    ----------
+    eta2 : share of the matched component's variance that lies between a concept's values
+    mcc : mean over concepts of the absolute correlation with the values, in their order
+    """
+
+    eta2: dict[str, float]
+    mcc: float
+
+
+def find(
+    method: Method,
+    Z: ArrayLike,
+    labels: Mapping[str, ArrayLike],
+    n_components: int,
+    rng: np.random.Generator,
+) -> Found:
+    """Learn components on a random half, match them there, and judge them on the other half.
+
+    Parameters
+    ----------
+    method : one of `METHODS`
+        "labels" is the supervised direction of `conceptnb.directions` for each concept,
+        "environments" the contrastive learner of Section 6, which gets all samples as its base and
+        two data sets a concept, of its first and of its last value, and is told only which belong
+        to one concept. The others see nothing of either until components are matched.
+    Z : (samples, dimensions) embeddings
+    labels : (samples,) values of each concept, by name
+    n_components : int
+        Leading principal components that each method works on, whitened but for the sparse
+        dictionary, which has twice as many atoms.
+    rng : source of the halves, of the solvers' starts and of the random directions
+
+    Raises
+    ------
+    ValueError
+        If the method is not known, or there are fewer components than concepts.
+    """
+    if method not in METHODS:
+        raise ValueError(f"method={method!r} must be one of {', '.join(METHODS)}")
+    points = as_points(Z, "Z")
+    if not len(labels) <= n_components <= min(points.shape):
+        raise ValueError(
+            f"n_components={n_components} must lie between {len(labels)}, the number of concepts, "
+            f"and {min(points.shape)}"
+        )
+    order = rng.permutation(len(points))
+    train, test = order[: len(order) // 2], order[len(order) // 2 :]
+    values = {name: np.asarray(column) for name, column in labels.items()}
+    pca = PCA(n_components, whiten=True, random_state=_seed(rng)).fit(points[train])
+    codes = _components(method, pca, pca.transform(points), values, train, rng)
+    matched = match(codes[train], {name: column[train] for name, column in values.items()})
+    chosen = {name: codes[test, component] for name, component in matched.items()}
+    eta2 = {name: separation(column, values[name][test]) for name, column in chosen.items()}
+    correlations = [
+        abs(np.corrcoef(column, values[name][test])[0, 1]) if column.std() else 0.0
+        for name, column in chosen.items()
+    ]
+    return Found(eta2, float(np.mean(correlations)))
+
+
+def match(codes: ArrayLike, labels: Mapping[str, ArrayLike]) -> dict[str, int]:
+    """Give each concept a component of its own, so that η² is largest in sum.
+
+    Parameters
+    ----------
+    codes : (samples, components)
+    labels : (samples,) values of each concept, by name
+
+    Returns
+    -------
+    column of `codes` by concept
+    """
+    columns = as_points(codes, "codes").T
+    gain = [[separation(column, values) for column in columns] for values in labels.values()]
+    _, chosen = linear_sum_assignment(gain, maximize=True)
+    return {name: int(column) for name, column in zip(labels, chosen, strict=True)}
+
+
+def _components(
+    method: Method,
+    pca: PCA,
+    white: Array,
+    labels: Mapping[str, NDArray[np.generic]],
+    train: NDArray[np.intp],
+    rng: np.random.Generator,
+) -> Array:
+    """Return components (samples, at least one a concept) of whitened principal components."""
+    if method == "labels":
+        rows = [
+            ConceptDirections().fit(white[train], values[train]).directions_[0]
+            for values in labels.values()
+        ]
+        return white @ np.array(rows).T
+    if method == "environments":
+        return _from_environments(white, labels, train, rng)
+    if method == "random directions":
+        return white @ rng.normal(size=(white.shape[1], white.shape[1]))
+    if method == "PCA":
+        return white
+    if method == "sparse dictionary":
+        return _sparse_codes(white * np.sqrt(pca.explained_variance_), train, rng)
+    ica = FastICA(whiten="unit-variance", max_iter=400, tol=1e-3, random_state=_seed(rng))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # it is judged by what it finds
+        return ica.fit(white[train]).transform(white)
+
+
+def _from_environments(
+    white: Array,
+    labels: Mapping[str, NDArray[np.generic]],
+    train: NDArray[np.intp],
+    rng: np.random.Generator,
+) -> Array:
+    """Return what the contrastive learner makes of environments of first and last values."""
+    from conceptnb.contrastive import ConceptLearner  # noqa: PLC0415 - brings torch
+
+    rows, environment, targets = [train], [np.zeros(len(train), dtype=int)], []
+    for concept, values in enumerate(labels.values()):
+        for value in (values[train].min(), values[train].max()):
+            targets.append([other == concept for other in range(len(labels))])
+            rows.append(train[values[train] == value])
+            environment.append(np.full(len(rows[-1]), len(targets)))
+    learner = ConceptLearner(
+        len(labels), targets=targets, encoder="linear", n_starts=2, random_state=_seed(rng)
+    )
+    learner.fit(white[np.concatenate(rows)], np.concatenate(environment))
+    return learner.transform(white)
+
+
+def _sparse_codes(scores: Array, train: NDArray[np.intp], rng: np.random.Generator) -> Array:
+    """Return codes (samples, twice the dimensions), few of them nonzero in each sample."""
+    size = float(np.linalg.norm(scores[train], axis=1).mean())
+    dictionary = MiniBatchDictionaryLearning(
+        2 * scores.shape[1],
+        alpha=0.1,
+        transform_algorithm="lasso_cd",
+        fit_algorithm="cd",
+        max_iter=20,
+        batch_size=128,
+        random_state=_seed(rng),
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return dictionary.fit(scores[train] / size).transform(scores / size)
+
+
+def _seed(rng: np.random.Generator) -> int:
+    """Return a seed for scikit-learn, which takes no Generator."""
+    return int(rng.integers(2**31))
