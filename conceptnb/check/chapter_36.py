@@ -18,7 +18,7 @@ from conceptnb.check.exercise import choice, value
             math.comb(32, 5)
         ),
         "No two concepts share a component.": 32**5,
-        "The concepts choose, one after the other; there are five of them.": 5**32,
+        "The concepts choose, one after the other; there are five of them.": 5.0**32,
     },
     rtol=1e-9,
 )
