@@ -25,19 +25,16 @@ _LEFT_OUT = "book/api/"
 _REFERENCES = {"href": "a", "src": "img"}
 # Buttons, anchors and margins that mean nothing on paper.
 NOT_PRINTED = "script, .headerlink, .sd-stretched-link, .toggle-button, button, .copybtn"
+# What a single page needs on paper stands in book/_static/custom.css.
 _STYLE = """
   @page { size: A4; margin: 18mm 17mm 20mm; }
   html { font-size: 14px; }
   body { background: #fff; }
   article.bd-article { max-width: none; padding: 0; display: block; break-before: page; }
   article.bd-article:first-of-type { break-before: auto; }
-  figure, table, .admonition-title, div.math { break-inside: avoid; }
-  h1, h2, h3, h4 { break-after: avoid; }
   .bd-article h1 { font-size: 1.65rem; }
-  pre { white-space: pre-wrap !important; overflow-wrap: anywhere; }
   .bd-article figure img, .bd-article .cell_output img { max-height: 20cm; width: auto; }
   .bd-article table { font-size: .8rem !important; }
-  .bd-article .pst-scrollable-table-container, .bd-article .output { overflow: visible !important; }
   .tag_hide-input .cell_input, details > summary > .sd-summary-state-marker { display: none; }
 """
 _PAPER: ViewportSize = {

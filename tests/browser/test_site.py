@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib.resources import files
 from urllib.parse import quote_plus, unquote, urldefrag, urljoin, urlsplit
 
@@ -226,6 +227,19 @@ def test_search_finds_words_and_the_names_of_theorems(site, browser, words, titl
     page.wait_for_selector("#search-results li a", timeout=10_000)
     if title is not None:
         page.wait_for_selector(f"#search-results li a:has-text({title!r})", timeout=10_000)
+    page.close()
+
+
+def test_a_page_on_paper_is_the_article_in_dark_letters(site, browser):
+    """Browsers print no backgrounds: the light letters of the dark theme would be lost."""
+    page = browser.new_page(color_scheme="dark", viewport={"width": 1440, "height": 1000})
+    page.goto(site.address + "notebooks/10_environments.html")
+    page.evaluate(READ)
+    page.emulate_media(media="print")
+    assert not page.locator(".bd-sidebar-primary").is_visible()
+    for text in ("article p", "article h2", "article figcaption", "article pre"):
+        colour = page.locator(text).first.evaluate("e => getComputedStyle(e).color")
+        assert max(int(part) for part in re.findall(r"\d+", colour)[:3]) < 128, (text, colour)
     page.close()
 
 
