@@ -203,25 +203,22 @@ def test_editions_run(stem, tmp_path, monkeypatch):
     assert all("Right. " in text for text in solved)
 
 
-def edition_of_one_cell(code, folder):
-    """A notebook whose check says what `code` prints."""
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
-    path = folder / "one.ipynb"
-    nbformat.write(book, path)
-    return path
-
-
 @pytest.mark.slow
 def test_running_an_edition_tells_a_check_that_says_something_else(tmp_path):
-    check_says = "class check: ex_a = staticmethod(print)\ncheck.ex_a({!r})"
-    silent = edition_of_one_cell(check_says.format(NOT_ANSWERED), tmp_path)
-    assert editions.run(silent, "student", tmp_path) == []
-    assert editions.run(silent, "lecturer", tmp_path) == [
-        f"one.ipynb: check.ex_a says {NOT_ANSWERED + chr(10)!r}"
+    code = [
+        "import types, conceptnb; check = types.SimpleNamespace(ex_a=print, ex_b=print)",
+        f"check.ex_a({NOT_ANSWERED!r})",
+        "check.ex_b('Right. So it is.')",
     ]
-    failing = edition_of_one_cell("1 / 0", tmp_path)
-    assert editions.run(failing, "student", tmp_path) == [
-        "one.ipynb: ZeroDivisionError: division by zero"
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in code])
+    nbformat.write(book, tmp_path / "one.ipynb")
+    assert editions.run(tmp_path / "one.ipynb", "student", PROJECT) == [
+        "one.ipynb: check.ex_b says 'Right. So it is.\\n'"
+    ]
+    book.cells.insert(1, nbformat.v4.new_code_cell("1 / 0"))
+    nbformat.write(book, tmp_path / "two.ipynb")
+    assert editions.run(tmp_path / "two.ipynb", "lecturer", PROJECT) == [
+        "two.ipynb: ZeroDivisionError: division by zero"
     ]
 
 

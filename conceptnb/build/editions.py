@@ -8,6 +8,7 @@ that only the site can show.
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -93,7 +94,7 @@ def write(project: Project, edition: str, folder: Path, chapters: list[Path]) ->
     return written
 
 
-def run(notebook: Path, edition: str, where: Path) -> list[str]:
+def run(notebook: Path, edition: str, project: Project) -> list[str]:
     """Run a notebook of an edition, and return what is wrong with it.
 
     In the student edition every check has to say that nobody has answered yet, in the
@@ -104,18 +105,19 @@ def run(notebook: Path, edition: str, where: Path) -> list[str]:
     notebook : Path
         One that `write` wrote. It is not changed.
     edition : {"student", "lecturer"}
-    where : Path
-        The folder that it runs in.
+    project : Project
+        Whose package it uses, and in whose ``notebooks/`` it runs.
     """
     from nbclient import NotebookClient  # noqa: PLC0415 - only this needs a kernel
     from nbclient.exceptions import CellExecutionError  # noqa: PLC0415
 
+    from conceptnb.build.execution import environment  # noqa: PLC0415 - brings pytest
+
     book = nbformat.read(notebook, as_version=4)
-    client = NotebookClient(
-        book, timeout=_SECONDS_A_CELL, resources={"metadata": {"path": str(where)}}
-    )
+    where = {"metadata": {"path": str(project.root / "notebooks")}}
+    client = NotebookClient(book, timeout=_SECONDS_A_CELL, resources=where)
     try:
-        client.execute()
+        client.execute(env=os.environ | environment(project))
     except CellExecutionError as error:
         return [f"{notebook.name}: {error.ename}: {error.evalue}"]
     return [

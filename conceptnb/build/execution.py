@@ -82,7 +82,7 @@ def execute(project: Project, workers: int = 2) -> list[Path]:
     parallel = ["-n", str(min(workers, len(jobs))), "--maxschedchunk", "1"]
     options = ["-c", str(folder / "pytest.ini"), "-p", "no:cacheprovider", "-q", "--no-header"]
     nbmake = ["--nbmake", "--overwrite", "--nbmake-timeout", str(_SECONDS_A_CELL)]
-    os.environ.update(_environment(project))
+    os.environ.update(environment(project))
     status = pytest.main([*options, *nbmake, *parallel, *paths], plugins=[keeper])
     if status != pytest.ExitCode.OK:
         failures = "\n".join(
@@ -104,7 +104,7 @@ def seconds(project: Project) -> dict[str, float]:
     return {stem: stamp["seconds"] for stem, stamp in stamps.items() if "seconds" in stamp}
 
 
-def _environment(project: Project) -> dict[str, str]:
+def environment(project: Project) -> dict[str, str]:
     """Return what the kernels find in their environment."""
     paths = [str(project.root), os.environ.get("PYTHONPATH", "")]
     return {

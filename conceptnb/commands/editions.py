@@ -47,6 +47,6 @@ def run(args: argparse.Namespace) -> int:
     for path in editions.write(project, args.edition, folder, chosen):
         print(path, flush=True)
         if args.execute:
-            problems += editions.run(path, args.edition, project.root / "notebooks")
+            problems += editions.run(path, args.edition, project)
     print("\n".join(problems), end="\n" if problems else "", file=sys.stderr)
     return 1 if problems else 0

@@ -216,7 +216,7 @@ def test_an_address_that_does_not_exist_answers_with_the_404_page(site, browser)
     [
         ("valuation", None),
         ("Theorem 1", "Theorem 1, step by step"),
-        ("Assumption 5", "Designing environments"),
+        ("Assumption 5", "Environments and their diversity"),
         ("Lemma 3", None),
         ("acceptance rate", None),
     ],
