@@ -191,6 +191,76 @@ def test_a_circle_needs_two_dimensions():
     assert cd.choose_dimension(Z, labels, rng, k_max=1).chosen == 1
 
 
+@pytest.mark.parametrize("k", [1, 2, 3, 5])
+def test_the_planes_of_values_span_as_many_dimensions_as_they_do(k):
+    rng = np.random.default_rng(k)
+    labels = rng.integers(0, 10, 3000)
+    corners = np.linalg.qr(rng.normal(size=(10, 10)) - 0.1)[0][:, :k]
+    corners -= corners.mean(axis=0)
+    Z = rng.normal(size=(3000, 12)) * rng.uniform(0.5, 2, 12)
+    Z = (Z + 20 * corners[labels] @ np.eye(k, 12)) @ rng.normal(size=(12, 12))
+    span = cd.spanned_dimensions(Z, labels, rng, share=0.97)
+    assert span.chosen == k
+    assert span.shares[-1] == pytest.approx(1)
+    assert (np.diff(span.shares) >= 0).all()
+    if k < 5:  # a fifth dimension of five holds hardly more than one twentieth
+        assert len(cd.proper_concept(Z, labels, rng).directions_) == k
+    noise = cd.spanned_dimensions(rng.normal(size=(3000, 12)), labels, rng)
+    assert noise.shares.shape == (9,)
+
+
+def test_canonical_variates_have_the_canonical_correlations():
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(400, 4))
+    B = A[:, :3] @ rng.normal(size=(3, 3)) + rng.normal(size=(400, 3))
+    U, V = cd.canonical_variates(A, B)
+    assert U.shape == V.shape == (400, 3)
+    np.testing.assert_allclose(U.T @ U / 400, np.eye(3), atol=1e-12)
+    np.testing.assert_allclose(V.T @ V / 400, np.eye(3), atol=1e-12)
+    np.testing.assert_allclose(U.T @ V / 400, np.diag(cd.canonical_correlations(A, B)), atol=1e-12)
+
+
+def hue_embedding(places, labels, rng):
+    """Hues at given places, turned into eight dimensions, with a little noise."""
+    turn = np.linalg.qr(rng.normal(size=(8, 8)))[0][: places.shape[1]]
+    return places[labels] @ turn + 0.06 * rng.normal(size=(len(labels), 8))
+
+
+def test_readings_tell_a_shared_wheel_from_a_shared_name():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 10, 3000)
+    angle = 2 * np.pi * np.arange(10) / 10
+    wheel = np.column_stack([np.cos(angle), np.sin(angle)])
+
+    def by_name(first, second):
+        pair = (hue_embedding(places, labels, rng) for places in (first, second))
+        return {r.name: r for r in cd.readings(*pair, labels, np.random.default_rng(1))}
+
+    # both have the wheel: every reading but the shuffled one agrees and is accurate
+    both = by_name(wheel, wheel)
+    for name in ("best plane", "wheel", "proper dimension"):
+        assert both[name].dimensions == (2, 2)
+        assert both[name].canonical.min() > 0.95
+        assert min(both[name].accuracies) > 0.95
+    assert max(both["wheel, shuffled"].accuracies) < min(both["wheel"].accuracies) - 0.1
+
+    # both know ten names: the wheel is read as well in any order, and says nothing of its own
+    names = by_name(np.eye(10)[:, :7], np.eye(10)[:, :7] @ rng.normal(size=(7, 7)))
+    gap = names["wheel"].canonical.mean() - names["wheel, shuffled"].canonical.mean()
+    assert abs(gap) < 0.1
+
+    # the second has the first's wheel in another order: it knows all hues, and no plane agrees
+    other = by_name(wheel, wheel[rng.permutation(10)])
+    assert min(other["best plane"].accuracies) > 0.95
+    assert other["proper dimension"].canonical[-1] < 0.7
+    # the second is a projection of the first: in proper dimensions they agree, planes do not
+    room = np.column_stack([wheel, 0.9 * np.cos(3 * angle)])
+    part = by_name(room, room[:, 1:])
+    assert part["proper dimension"].dimensions == (3, 2)
+    assert part["proper dimension"].canonical.min() > 0.95
+    assert part["best plane"].canonical.min() < 0.6
+
+
 def test_splits_keep_training_apart():
     factors = sample_factors(20_000, np.random.default_rng(0))
     train, test = cd.half_split(1001, np.random.default_rng(0))
@@ -216,12 +286,18 @@ def test_a_report_finds_what_is_there_and_nothing_else():
     hue = cd.report_factor(Z, factors, "floor_hue", rng)
     scale = cd.report_factor(Z, factors, "scale", rng)
     assert shape.eta2 > 0.9
-    assert shape.n_train == shape.n_test == 1500
+    assert len(shape.train) == len(shape.test) == 1500
+    assert not np.intersect1d(shape.train, shape.test).size
+    assert len(shape.concept.directions_) == 1
     assert hue.accuracy_atom < 0.75
     assert hue.accuracy > 0.95
     assert hue.concept.directions_.shape == (2, 16)
     assert scale.eta2 < 0.05
-    assert list(cd.report(Z, factors, rng)) == list(FACTORS)
+    assert hue.accuracy_plane > 0.95
+    whole = cd.report(Z, factors, np.random.default_rng(3))
+    assert list(whole) == list(FACTORS)
+    for one in whole.values():  # one held-out half for all factors
+        np.testing.assert_array_equal(one.test, whole["shape"].test)
 
 
 @pytest.mark.parametrize(
@@ -238,6 +314,20 @@ def test_a_report_finds_what_is_there_and_nothing_else():
         (lambda: cd.order_dependence(np.eye(3), 1, np.random.default_rng(0)), "n_orders"),
         (lambda: cd.canonical_correlations([1, 2, 3], [1, 2]), "3 images"),
         (lambda: cd.nearest_plane(np.eye(3), np.eye(2)), "dimensions"),
+        (
+            lambda: cd.readings(
+                np.eye(3), np.eye(2), [0, 1, 1], np.random.default_rng(0), n_orders=1
+            ),
+            "3 images",
+        ),
+        (
+            lambda: cd.readings(np.eye(2), np.eye(2), [0, 1], np.random.default_rng(0), n_orders=0),
+            "n_orders=0",
+        ),
+        (
+            lambda: cd.spanned_dimensions(np.eye(2), [0, 1], np.random.default_rng(0), share=0),
+            "share=0",
+        ),
         (lambda: cd.half_split(3, np.random.default_rng(0)), "n=3"),
         (lambda: cd.first_values_split(np.zeros((2, 5)), 0, SIZES), "columns"),
         (lambda: cd.first_values_split(np.zeros((2, 6)), 6, SIZES), "factor=6"),

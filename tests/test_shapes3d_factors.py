@@ -72,6 +72,7 @@ def test_vague_rate_is_the_share_of_open_attributes():
         (lambda: s3.captions([[0] * 6], vague=("hue",)), "hue"),
         (lambda: s3.captions([[0] * 6], vague_rate=0.1), "Generator"),
         (lambda: s3.captions([[0] * 6], vague_rate=2), "vague_rate"),
+        (lambda: s3.captions([[0] * 6], left_open=[False] * 6), "left_open"),
         (lambda: s3.sample_factors(0, np.random.default_rng(0)), "n=0"),
         (lambda: s3.Renderer(0), "size"),
         (lambda: s3.Renderer(8, supersample=0), "supersample"),

@@ -11,7 +11,6 @@ from .text import (
     TextAgreement,
     caption_environment,
     environments_from_captions,
-    kept_factors,
     move,
     nearest_images,
     text_agreement,
@@ -20,8 +19,16 @@ from .text import (
 )
 from .tokenizer import CaptionTokenizer
 from .towers import REAL_NAMES, SMALL_NAMES, Tower, load_tower
-from .training import PLANS, Trainer, TrainingPlan
-from .zeroshot import TOLERANCE, class_embeddings, unit, zero_shot, zero_shot_accuracies
+from .training import PLANS, Cycle, Trainer, TrainingPlan
+from .zeroshot import (
+    TOLERANCE,
+    accuracies,
+    best_captions,
+    class_embeddings,
+    unit,
+    zero_shot,
+    zero_shot_all,
+)
 
 __all__ = [
     "PLANS",
@@ -31,17 +38,19 @@ __all__ = [
     "SMALL_SIZE",
     "TOLERANCE",
     "CaptionTokenizer",
+    "Cycle",
     "Study",
     "TextAgreement",
     "Tower",
     "Trainer",
     "TrainingPlan",
+    "accuracies",
+    "best_captions",
     "caption_environment",
     "class_embeddings",
     "create_small_model",
     "embed",
     "environments_from_captions",
-    "kept_factors",
     "load_tower",
     "move",
     "nearest_images",
@@ -53,5 +62,5 @@ __all__ = [
     "value_means",
     "weights_path",
     "zero_shot",
-    "zero_shot_accuracies",
+    "zero_shot_all",
 ]

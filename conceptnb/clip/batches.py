@@ -108,15 +108,47 @@ class Batch:
     varied: NDArray[np.intp]
 
 
-def draw_batch(progress: Progress, step: int, batch_size: int, rng: np.random.Generator) -> Batch:
-    """Draw the factors of one training batch, none of them held out."""
+def draw_batch(
+    progress: Progress,
+    step: int,
+    batch_size: int,
+    rng: np.random.Generator,
+    *,
+    near_rate: float = 0.0,
+) -> Batch:
+    """Draw the factors of one training batch, none of them held out.
+
+    Parameters
+    ----------
+    near_rate : chance that a group which differs in a hue shows four neighbours on the wheel
+    """
     sizes = progress.sizes
     n_groups = progress.curriculum.n_groups(step, batch_size)
     varied = rng.choice(len(sizes), n_groups, p=progress.weights())
-    parts = [_draw(partial(_group, sizes, factor, rng)) for factor in varied]
+    is_hue = varied < len(_HUE_OFFSET)
+    near = is_hue & (rng.random(n_groups) < near_rate) if near_rate else np.zeros_like(is_hue)
+    parts = [
+        _draw(partial(_near_hues if close else _group, sizes, factor, rng))
+        for factor, close in zip(varied, near, strict=True)
+    ]
     n_single = batch_size - GROUP * n_groups
     parts += [_draw(lambda: _recolour(rng.integers(0, sizes)[None])) for _ in range(n_single)]
     return Batch(np.concatenate(parts), varied)
+
+
+def open_attributes(batch: Batch, rate: float, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Draw which attributes (batch_size, 6) captions leave open, alike within a group.
+
+    The four captions of a group leave the same attributes open, never the one in
+    which they differ, so that this one word has to tell the images apart in whatever
+    company. How many are open is drawn, too: the chance is uniform up to twice `rate`.
+    """
+    n_groups, (n, n_factors) = len(batch.varied), batch.factors.shape
+    n_captions = n_groups + n - GROUP * n_groups
+    chances = rng.uniform(0, 2 * rate, (n_captions, 1))
+    is_open = rng.random((n_captions, n_factors)) < chances
+    is_open[np.arange(n_groups), batch.varied] = False
+    return np.concatenate([is_open[:n_groups].repeat(GROUP, axis=0), is_open[n_groups:]])
 
 
 def _draw(sample: Callable[[], NDArray[np.intp]]) -> NDArray[np.intp]:
@@ -131,6 +163,13 @@ def _group(sizes: NDArray[np.intp], factor: int, rng: np.random.Generator) -> ND
     factors = rng.integers(0, sizes)[None].repeat(GROUP, axis=0)
     factors[:, factor] = rng.permutation(sizes[factor])[:GROUP]
     return _recolour(factors)
+
+
+def _near_hues(sizes: NDArray[np.intp], factor: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Four combinations that differ in one hue, neighbours on the full wheel."""
+    factors = _recolour(rng.integers(0, sizes)[None].repeat(GROUP, axis=0))
+    factors[:, factor] = (factors[:, factor] + rng.permutation(GROUP)) % SIZES[factor]
+    return factors
 
 
 def _recolour(factors: NDArray[np.intp]) -> NDArray[np.intp]:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from conceptnb.shapes3d import FACTORS, captions, check_factors, factor_index
 
 from .towers import Tower
-from .zeroshot import TOLERANCE, class_embeddings, unit
+from .zeroshot import class_embeddings, unit
 
 Array = NDArray[np.floating]
 
@@ -123,12 +123,3 @@ def move(Z: ArrayLike, means: ArrayLike, start: ArrayLike, end: ArrayLike) -> Ar
 def nearest_images(Z: ArrayLike, gallery: ArrayLike) -> NDArray[np.intp]:
     """Row (n,) of the gallery whose embedding has the largest cosine with each of Z."""
     return (unit(np.asarray(Z)) @ unit(np.asarray(gallery)).T).argmax(axis=1)
-
-
-def kept_factors(found: ArrayLike, wanted: ArrayLike) -> dict[str, float]:
-    """Share of retrieved images whose factor is as wanted, within `TOLERANCE` steps."""
-    off = np.abs(check_factors(found) - check_factors(wanted))
-    return {
-        name: float((off[:, column] <= TOLERANCE.get(name, 0)).mean())
-        for column, name in enumerate(FACTORS)
-    }

@@ -22,9 +22,28 @@ from tqdm.auto import tqdm
 from conceptnb._muon import Muon
 from conceptnb.shapes3d import Renderer, captions
 
-from .batches import GROUP, Curriculum, Progress, draw_batch
+from .batches import GROUP, Curriculum, Progress, draw_batch, open_attributes
 from .small import SMALL_SIZE, check_kind, create_small_model, normalise
 from .tokenizer import CaptionTokenizer
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """One rise and fall of the learning rate, and the data that it sees.
+
+    Attributes
+    ----------
+    steps : its length
+    vague_rate : mean chance that a caption leaves an attribute open
+    near_rate : chance that a group which differs in a hue shows neighbours on the wheel
+    alike_in_groups : the captions of a group leave the same attributes open, never the
+        one in which they differ; see `open_attributes`
+    """
+
+    steps: int
+    vague_rate: float = 0.06
+    near_rate: float = 0.0
+    alike_in_groups: bool = False
 
 
 @dataclass(frozen=True)
@@ -33,18 +52,17 @@ class TrainingPlan:
 
     Attributes
     ----------
-    cycles : steps of each cycle of the learning rate; most towers need one
+    cycles : one suffices for most towers
     restart : share of the learning rates with which later cycles start
     batch_size : images and captions a step
     learning_rate : of AdamW, for everything but the matrices of transformer blocks
     matrix_learning_rate : of Muon, for those matrices
     weight_decay : of both
     warm_up, cool_down : steps at the ends of a cycle in which the rate rises and falls
-    vague_rates : chance that a caption leaves an attribute open, for each cycle
     seed : of weights and data
     """
 
-    cycles: tuple[int, ...] = (2400,)
+    cycles: tuple[Cycle, ...] = (Cycle(2400),)
     restart: float = 0.7
     batch_size: int = 128
     learning_rate: float = 2e-3
@@ -52,31 +70,40 @@ class TrainingPlan:
     weight_decay: float = 0.02
     warm_up: int = 40
     cool_down: int = 900
-    vague_rates: tuple[float, ...] = (0.06,)
     seed: int = 0
     curriculum: Curriculum = field(default_factory=Curriculum)
 
     @property
     def steps(self) -> int:
         """Length of the training."""
-        return sum(self.cycles)
+        return sum(cycle.steps for cycle in self.cycles)
 
-    def cycle(self, step: int) -> int:
-        """Cycle in which a step lies, both counted from 0."""
-        return int(np.searchsorted(np.cumsum(self.cycles), step, side="right"))
+    def cycle(self, step: int) -> tuple[Cycle, int]:
+        """Cycle in which a step lies, and the step at which it starts, counted from 0."""
+        start = 0
+        for cycle in self.cycles[:-1]:
+            if step < start + cycle.steps:
+                return cycle, start
+            start += cycle.steps
+        return self.cycles[-1], start
 
     def rate(self, step: int) -> float:
         """Factor on the learning rates at a step, counted from 0."""
-        cycle = self.cycle(step)
-        end = sum(self.cycles[: cycle + 1])
-        since, left = step - (end - self.cycles[cycle]), end - step
-        highest = self.restart if cycle else 1.0
+        cycle, start = self.cycle(step)
+        since, left = step - start, start + cycle.steps - step
+        highest = self.restart if start else 1.0
         return highest * min(1.0, (since + 1) / self.warm_up, left / self.cool_down)
 
 
 PLANS = {
     "vit": TrainingPlan(),
-    "resnet": TrainingPlan(cycles=(2400, 1200), vague_rates=(0.06, 0.35)),
+    "resnet": TrainingPlan(
+        cycles=(
+            Cycle(2400),
+            Cycle(1200, vague_rate=0.35),
+            Cycle(1000, vague_rate=0.45, near_rate=0.5, alike_in_groups=True),
+        )
+    ),
 }
 """Recipes of the shipped towers."""
 
@@ -144,12 +171,17 @@ class Trainer:
         """
         plan = self.plan
         rng = np.random.default_rng([plan.seed, self.step])
-        batch = draw_batch(self.progress, self.step, plan.batch_size, rng)
+        cycle, _ = plan.cycle(self.step)
+        batch = draw_batch(
+            self.progress, self.step, plan.batch_size, rng, near_rate=cycle.near_rate
+        )
         factors = batch.factors
         images = normalise(self._render(factors)).contiguous(memory_format=self._layout)
-        texts = self._tokenize(
-            captions(factors, vague_rate=plan.vague_rates[plan.cycle(self.step)], rng=rng)
-        )
+        if cycle.alike_in_groups:
+            left_open = open_attributes(batch, cycle.vague_rate, rng)
+            texts = self._tokenize(captions(factors, left_open=left_open))
+        else:
+            texts = self._tokenize(captions(factors, vague_rate=cycle.vague_rate, rng=rng))
         self.model.train()
         image_features, text_features, logit_scale = self.model(images, texts)[:3]
         loss = self._loss(image_features, text_features, logit_scale)

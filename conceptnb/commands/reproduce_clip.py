@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -75,7 +75,11 @@ def run(args: argparse.Namespace) -> int:
         reports[tower.name] = directions.report(
             embeddings[tower.name], factors, np.random.default_rng(args.seed), split=args.split
         )
-    rows = [*_factor_rows(reports, args.seed), *_agreement_rows(reports, embeddings)]
+    rows = [
+        *_factor_rows(reports, args.seed),
+        *_agreement_rows(reports, embeddings),
+        *_reading_rows(embeddings, factors, args.seed),
+    ]
     out = args.out or results.folder() / "clip.json"
     path = results.save(
         out.stem,
@@ -140,12 +144,13 @@ def _factor_rows(reports: Reports, seed: int) -> Iterator[dict[str, Any]]:
                 "eta2": round(report.eta2, 4),
                 "eta2_paper": round(report.eta2_paper, 4),
                 "accuracy_one_dimension": round(report.accuracy_atom, 4),
+                "accuracy_two_dimensions": round(report.accuracy_plane, 4),
                 "dimensions": len(report.concept.directions_),
                 "accuracy": round(report.accuracy, 4),
                 "order_cosine_mean": round(float(cosines.mean()), 4),
                 "order_cosine_min": round(float(cosines.min()), 4),
-                "n_train": report.n_train,
-                "n_test": report.n_test,
+                "n_train": len(report.train),
+                "n_test": len(report.test),
             }
         for factor, report in by_factor.items():
             labels = shapes3d.factor_labels(factor)
@@ -162,11 +167,10 @@ def _factor_rows(reports: Reports, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def _agreement_rows(reports: Reports, embeddings: dict[str, Array]) -> Iterator[dict[str, Any]]:
-    """One row a factor and pair of trained models (Table 5, and in the proper dimension)."""
+    """One row a factor and pair of models (Table 5, and in the proper dimension)."""
     from conceptnb import directions  # noqa: PLC0415
 
-    trained = [model for model in reports if not model.endswith("-untrained")]
-    for first, second in combinations(trained, 2):
+    for first, second in _pairs(reports):
         for factor in reports[first]:
             agreement = directions.agreement(
                 reports[first][factor],
@@ -179,5 +183,42 @@ def _agreement_rows(reports: Reports, embeddings: dict[str, Array]) -> Iterator[
                 "models": [first, second],
                 "factor": factor,
                 "correlation_paper": round(agreement.paper, 4),
+                "dimensions": list(agreement.dimensions),
                 "canonical": [round(float(r), 4) for r in agreement.canonical],
             }
+
+
+def _reading_rows(
+    embeddings: dict[str, Array], factors: NDArray[np.intp], seed: int
+) -> Iterator[dict[str, Any]]:
+    """One row a hue, pair of models, and way to read the hue from both."""
+    import numpy as np  # noqa: PLC0415
+
+    from conceptnb import directions, shapes3d  # noqa: PLC0415
+
+    for first, second in _pairs(embeddings):
+        for column, factor in enumerate(shapes3d.FACTORS):
+            if not factor.endswith("_hue"):
+                continue
+            for reading in directions.readings(
+                embeddings[first],
+                embeddings[second],
+                factors[:, column],
+                np.random.default_rng(seed),
+            ):
+                yield {
+                    "table": "readings",
+                    "models": [first, second],
+                    "factor": factor,
+                    "reading": reading.name,
+                    "dimensions": list(reading.dimensions),
+                    "accuracies": [round(accuracy, 4) for accuracy in reading.accuracies],
+                    "canonical": [round(float(r), 4) for r in reading.canonical],
+                }
+
+
+def _pairs(models: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Pairs of trained models, then pairs of untrained ones, the control."""
+    names = list(models)
+    for control in (False, True):
+        yield from combinations([n for n in names if n.endswith("-untrained") == control], 2)

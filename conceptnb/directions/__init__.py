@@ -4,11 +4,13 @@ Works on any embedding matrix (samples, dimensions) and labels; needs numpy,
 scipy and scikit-learn only.
 """
 
+from .agreement import Agreement, Reading, agreement, readings
 from .averaging import averaged_direction, leading_directions, order_dependence
 from .estimator import METHODS, ConceptDirections
 from .evaluation import (
     ValuationTable,
     canonical_correlations,
+    canonical_variates,
     first_values_split,
     half_split,
     nearest_plane,
@@ -16,35 +18,33 @@ from .evaluation import (
     valuation_table,
 )
 from .pairwise import PairwiseRegressions, all_factors, pairwise_regressions
-from .report import (
-    PROPER_DIMENSIONS,
-    Agreement,
-    FactorReport,
-    agreement,
-    chosen_dimensions,
+from .report import FactorReport, report, report_factor
+from .selection import (
+    DimensionChoice,
+    Span,
+    choose_dimension,
     proper_concept,
-    report,
-    report_factor,
+    spanned_dimensions,
 )
-from .selection import DimensionChoice, choose_dimension
 from .tables import beside_paper, paper_columns
 
 __all__ = [
     "METHODS",
-    "PROPER_DIMENSIONS",
     "Agreement",
     "ConceptDirections",
     "DimensionChoice",
     "FactorReport",
     "PairwiseRegressions",
+    "Reading",
+    "Span",
     "ValuationTable",
     "agreement",
     "all_factors",
     "averaged_direction",
     "beside_paper",
     "canonical_correlations",
+    "canonical_variates",
     "choose_dimension",
-    "chosen_dimensions",
     "first_values_split",
     "half_split",
     "leading_directions",
@@ -53,8 +53,10 @@ __all__ = [
     "pairwise_regressions",
     "paper_columns",
     "proper_concept",
+    "readings",
     "report",
     "report_factor",
     "separation",
+    "spanned_dimensions",
     "valuation_table",
 ]

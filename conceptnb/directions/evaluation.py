@@ -66,6 +66,20 @@ def separation(valuations: ArrayLike, labels: ArrayLike) -> float:
     return float(1 - (shares @ table.stds**2).sum() / total)
 
 
+def spread_between(valuations: ArrayLike, labels: ArrayLike) -> Array:
+    """Variance between values over variance within them, along each dimension (k,).
+
+    What is expected of values that do not differ is subtracted, and a negative rest is 0.
+    """
+    V = _as_valuations(valuations)
+    table = valuation_table(V, labels)
+    shares = table.counts / len(V)
+    between = shares @ (table.means - V.mean(axis=0)) ** 2
+    within = shares @ table.stds**2
+    noise = within * (len(table.values) - 1) / max(len(V) - len(table.values), 1)
+    return np.maximum(between - noise, 0) / np.where(within > 0, within, 1)
+
+
 def canonical_correlations(first: ArrayLike, second: ArrayLike) -> Array:
     """Canonical correlations of two sets of valuations of the same images, falling.
 
@@ -78,13 +92,38 @@ def canonical_correlations(first: ArrayLike, second: ArrayLike) -> Array:
     ValueError
         If the numbers of images differ.
     """
+    first_basis, second_basis = _whitened(first, second)
+    correlations = np.linalg.svd(first_basis.T @ second_basis, compute_uv=False)
+    return np.minimum(correlations, 1.0)
+
+
+def canonical_variates(first: ArrayLike, second: ArrayLike) -> tuple[Array, Array]:
+    """Turn two sets of valuations of the same images so that they agree as well as they can.
+
+    Returns
+    -------
+    Two arrays (n, k), k the smaller dimension: columns have mean 0 and variance 1, and
+    the j-th columns of both have the j-th canonical correlation.
+
+    Raises
+    ------
+    ValueError
+        If the numbers of images differ.
+    """
+    first_basis, second_basis = _whitened(first, second)
+    left, _, right = np.linalg.svd(first_basis.T @ second_basis, full_matrices=False)
+    scale = np.sqrt(len(first_basis))
+    return scale * first_basis @ left, scale * second_basis @ right.T
+
+
+def _whitened(first: ArrayLike, second: ArrayLike) -> tuple[Array, Array]:
+    """Orthonormal bases (n, rank) of the centred columns of two sets of valuations."""
     A, B = _as_valuations(first, "first"), _as_valuations(second, "second")
     if len(A) != len(B):
         raise ValueError(f"first has {len(A)} images and second has {len(B)}; both need the same")
-    bases = [np.linalg.svd(V - V.mean(axis=0), full_matrices=False) for V in (A, B)]
-    kept = [U[:, s > 1e-10 * max(s[0], 1e-300)] for U, s, _ in bases]
-    correlations = np.linalg.svd(kept[0].T @ kept[1], compute_uv=False)
-    return np.minimum(correlations, 1.0)
+    U, s, _ = np.linalg.svd(A - A.mean(axis=0), full_matrices=False)
+    V, t, _ = np.linalg.svd(B - B.mean(axis=0), full_matrices=False)
+    return U[:, s > 1e-10 * max(s[0], 1e-300)], V[:, t > 1e-10 * max(t[0], 1e-300)]
 
 
 def nearest_plane(valuations: ArrayLike, planes: ArrayLike) -> NDArray[np.intp]:

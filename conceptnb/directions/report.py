@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,26 +14,15 @@ from conceptnb.shapes3d import FACTORS, SIZES, check_factors, factor_index
 from .estimator import ConceptDirections
 from .evaluation import (
     ValuationTable,
-    canonical_correlations,
     first_values_split,
     half_split,
     separation,
     valuation_table,
 )
-from .selection import choose_dimension
+from .selection import proper_concept
 
 Array = NDArray[np.float64]
 Split = Literal["half", "first-values"]
-
-PROPER_DIMENSIONS: Mapping[str, int] = {
-    "floor_hue": 2,
-    "wall_hue": 2,
-    "object_hue": 2,
-    "scale": 1,
-    "shape": 1,
-    "orientation": 1,
-}
-"""Dimensions in which a factor is a concept: hue is a circle, the others are ordered."""
 
 
 @dataclass(frozen=True)
@@ -46,37 +34,28 @@ class FactorReport:
     factor : name
     paper : ConceptDirections, the sign-aligned mean of Appendix D.1
     atom : ConceptDirections, the order-free direction
-    concept : ConceptDirections in the proper dimension of the factor, see `proper_concept`
+    plane : ConceptDirections, the two discriminant directions
+    concept : ConceptDirections in the proper dimension, counted on training images alone
     table : valuations of the paper's direction by value, as in Tables 2-4
     eta2_paper, eta2 : between-class share of variance of `paper` and `atom`
-    accuracy_atom, accuracy : of nearest-plane classification with `atom` and `concept`
-    n_train, n_test : images
+    accuracy_atom, accuracy_plane, accuracy : of nearest-plane classification with
+        `atom`, `plane` and `concept`
+    train, test : positions of the images
     """
 
     factor: str
     paper: ConceptDirections
     atom: ConceptDirections
+    plane: ConceptDirections
     concept: ConceptDirections
     table: ValuationTable
     eta2_paper: float
     eta2: float
     accuracy_atom: float
+    accuracy_plane: float
     accuracy: float
-    n_train: int
-    n_test: int
-
-
-def proper_concept(factor: str) -> ConceptDirections:
-    """Return an unfitted concept of a factor in its proper dimension (Definition 1).
-
-    Its values are asked for by their places: hues on a wheel, which takes two
-    dimensions, all others on a line. A discriminant direction separates values as
-    well or better, but in no order of its own, and which directions separate best
-    is a matter of the embedding. Places on a wheel or a line are the same for all.
-    """
-    if PROPER_DIMENSIONS[FACTORS[factor_index(factor)]] == 2:
-        return ConceptDirections("circular", n_components=2)
-    return ConceptDirections("ordinal")
+    train: NDArray[np.intp]
+    test: NDArray[np.intp]
 
 
 def report_factor(
@@ -116,65 +95,36 @@ def report_factor(
         raise ValueError(f"{factor}={counts.argmin()} has no training image; embed more images")
     paper = ConceptDirections("paper").fit(points[train], labels[train])
     atom = ConceptDirections().fit(points[train], labels[train])
-    concept = proper_concept(factor).fit(points[train], labels[train])
+    plane = ConceptDirections(n_components=2).fit(points[train], labels[train])
+    concept = proper_concept(points[train], labels[train], rng)
     paper_valuations, valuations = paper.transform(points[test]), atom.transform(points[test])
     return FactorReport(
         factor,
         paper,
         atom,
+        plane,
         concept,
         valuation_table(paper_valuations, labels[test]),
         separation(paper_valuations, labels[test]),
         separation(valuations, labels[test]),
         float(atom.score(points[test], labels[test])),
+        float(plane.score(points[test], labels[test])),
         float(concept.score(points[test], labels[test])),
-        len(train),
-        len(test),
+        train,
+        test,
     )
 
 
 def report(
     Z: ArrayLike, factors: ArrayLike, rng: np.random.Generator, *, split: Split = "half"
 ) -> dict[str, FactorReport]:
-    """Report all six factors by name; see `report_factor`."""
-    return {name: report_factor(Z, factors, name, rng, split=split) for name in FACTORS}
+    """Report all six factors by name; see `report_factor`.
 
-
-@dataclass(frozen=True)
-class Agreement:
-    """How well the valuations of two embeddings agree on the same images (Table 5).
-
-    Attributes
-    ----------
-    paper : correlation of the paper's directions; its sign is a convention
-    canonical : canonical correlations of the concepts in their proper dimension, falling
+    Random halves are the same for all factors, and for all embeddings that are reported
+    with generators of the same seed.
     """
-
-    paper: float
-    canonical: Array
-
-
-def agreement(
-    first: FactorReport, first_Z: ArrayLike, second: FactorReport, second_Z: ArrayLike
-) -> Agreement:
-    """Compare the concepts of two embeddings of the same images, rows in the same order.
-
-    The paper evaluates on the full data set, training images included; give only
-    test rows to leave those out.
-    """
-    valuations = first.paper.transform(first_Z)[:, 0], second.paper.transform(second_Z)[:, 0]
-    return Agreement(
-        float(np.corrcoef(valuations[0], valuations[1])[0, 1]),
-        canonical_correlations(
-            first.concept.transform(first_Z), second.concept.transform(second_Z)
-        ),
-    )
-
-
-def chosen_dimensions(Z: ArrayLike, factors: ArrayLike, rng: np.random.Generator) -> dict[str, int]:
-    """Choose the dimension of each factor's concept on held-out images; see `choose_dimension`."""
-    array = check_factors(factors)
+    seed = rng.integers(2**32)
     return {
-        name: choose_dimension(Z, array[:, column], rng).chosen
-        for column, name in enumerate(FACTORS)
+        name: report_factor(Z, factors, name, np.random.default_rng(seed), split=split)
+        for name in FACTORS
     }

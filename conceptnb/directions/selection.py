@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from conceptnb._validation import as_points
 
 from .estimator import ConceptDirections, Method
-from .evaluation import half_split
+from .evaluation import half_split, spread_between
 from .pairwise import check_labels
 
 
@@ -63,3 +63,59 @@ def choose_dimension(
     )
     enough = accuracies >= accuracies.max() - tolerance
     return DimensionChoice(accuracies, int(np.argmax(enough)) + 1)
+
+
+@dataclass(frozen=True)
+class Span:
+    """How many dimensions the planes of a concept's values span, on held-out images.
+
+    Attributes
+    ----------
+    shares : (k_max,) share of the variance between values within the first k dimensions
+    chosen : the fewest dimensions with the share that was asked for
+    """
+
+    shares: NDArray[np.float64]
+    chosen: int
+
+
+def spanned_dimensions(
+    Z: ArrayLike, labels: ArrayLike, rng: np.random.Generator, *, share: float = 0.95
+) -> Span:
+    """Count the dimensions in which an embedding keeps the values of a concept apart.
+
+    The planes A z = b of a concept with k rows (Definition 1) lie at points b that span
+    k dimensions at most, so k is to be read off the points. Discriminant directions are
+    fitted on a random half; on the other half the variance between values along each
+    is measured in units of that within values, less what is expected from noise alone.
+
+    Parameters
+    ----------
+    Z : (samples, dimensions) embeddings
+    labels : (samples,) values
+    rng : source of the halves
+    share : share in (0, 1] of the variance between values that is to be kept
+
+    Raises
+    ------
+    ValueError
+        If `share` is not in (0, 1].
+    """
+    if not 0 < share <= 1:
+        raise ValueError(f"share={share} must lie in (0, 1]")
+    points = as_points(Z, "Z")
+    whole = check_labels(labels, len(points))
+    train, held = half_split(len(points), rng)
+    most = min(len(np.unique(whole[train])) - 1, points.shape[1])
+    fitted = ConceptDirections(n_components=most).fit(points[train], whole[train])
+    between = spread_between(fitted.transform(points[held]), whole[held])
+    if not between.any():  # nothing but noise
+        return Span(np.zeros(most), 1)
+    shares = np.cumsum(between) / between.sum()
+    return Span(shares, int(np.argmax(shares >= share - 1e-12)) + 1)
+
+
+def proper_concept(Z: ArrayLike, labels: ArrayLike, rng: np.random.Generator) -> ConceptDirections:
+    """Fit a concept in its proper dimension: as many as `spanned_dimensions` counts."""
+    k = spanned_dimensions(Z, labels, rng).chosen
+    return ConceptDirections(n_components=k).fit(Z, labels)

@@ -13,7 +13,7 @@ from conceptnb.shapes3d import FACTORS, factor_labels
 
 from .evaluation import ValuationTable
 
-__all__ = ["agreements", "beside_paper", "paper_columns", "separations", "valuations"]
+__all__ = ["agreements", "beside_paper", "paper_columns", "separations", "valuations", "wheels"]
 
 PAPER_MODELS = ("ViT-B/32", "RN101")
 
@@ -99,18 +99,39 @@ def agreements(result: Result) -> Result:
     """Correlation of two models' valuations, a row a factor (Table 5).
 
     Beside the correlation of the paper's directions stand the canonical
-    correlations of the concepts in their proper dimension.
+    correlations of the concepts in their proper dimensions. Untrained models come last.
     """
     rows = [
         {
             "models": " and ".join(row["models"]),
             "factor": row["factor"].replace("_", " "),
             "paper's direction": row["correlation_paper"],
-            "canonical correlations": ", ".join(f"{r:.3f}" for r in row["canonical"]),
+            "dimensions": " and ".join(map(str, row["dimensions"])),
+            "canonical correlations": _joined(row["canonical"]),
         }
         for row in _rows(result, "agreement")
     ]
     return replace(result, rows=rows)
+
+
+def wheels(result: Result) -> Result:
+    """Agreement of two models on a hue, a row for each way to read it; see `readings`."""
+    rows = [
+        {
+            "models": " and ".join(row["models"]),
+            "factor": row["factor"].replace("_", " "),
+            "reading": row["reading"],
+            "dimensions": " and ".join(map(str, row["dimensions"])),
+            "accuracies": _joined(row["accuracies"]),
+            "canonical correlations": _joined(row["canonical"]),
+        }
+        for row in _rows(result, "readings")
+    ]
+    return replace(result, rows=rows)
+
+
+def _joined(numbers: Sequence[float]) -> str:
+    return ", ".join(f"{number:.3f}" for number in numbers)
 
 
 def separations(result: Result) -> Result:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -256,4 +257,37 @@ def text_cosines(same: Mapping[str, NDArray], other: Mapping[str, NDArray]) -> F
     ax.set_xticks(range(len(same)), [TITLES[name] for name in same])
     ax.set_ylabel("cosine")
     figure.legend(loc="outside upper center", ncols=2)
+    return figure
+
+
+@styled
+def readings(rows: Sequence[Mapping[str, Any]]) -> Figure:
+    """Draw agreement on hues for each way to read them, of ``conceptnb reproduce clip``.
+
+    Parameters
+    ----------
+    rows : of the result; those of its table "readings" are drawn
+    """
+    kept = [row for row in rows if row["table"] == "readings"]
+    factors = list(dict.fromkeys(row["factor"] for row in kept))
+    names = list(dict.fromkeys(row["reading"] for row in kept))
+    figure, axes = new_figure(1, len(factors), height=3.4, sharey=True)
+    for row in kept:
+        ax = axes[0, factors.index(row["factor"])]
+        control = int(row["models"][0].endswith("-untrained"))
+        y = np.full(len(row["canonical"]), names.index(row["reading"]) + 0.3 * control - 0.15)
+        style = {"marker": MARKERS[control], "color": PALETTE[control], "linestyle": "none"}
+        ax.plot(row["canonical"], y, markersize=3, alpha=0.6, **style)
+        label = ("trained", "untrained")[control]
+        ax.plot(row["canonical"][-1], y[-1], markersize=7, label=label, **style)
+    for ax, factor in zip(axes[0], factors, strict=True):
+        ax.set_title(TITLES[factor])
+        ax.axvline(0.85, color=MUTED, linestyle="--", linewidth=1)
+        ax.set_xlim(-0.05, 1.05)
+    axes[0, 0].set_yticks(range(len(names)), names)
+    axes[0, 0].invert_yaxis()
+    figure.supxlabel("canonical correlations; large mark: the smallest; dashed: .85")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    found = dict(zip(labels, handles, strict=True))
+    figure.legend(found.values(), found.keys(), loc="outside upper center", ncols=2)
     return figure

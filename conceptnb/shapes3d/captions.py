@@ -73,6 +73,7 @@ def captions(
     vague: Collection[str] = (),
     vague_rate: float = 0.0,
     rng: np.random.Generator | None = None,
+    left_open: ArrayLike | None = None,
 ) -> list[str]:
     """Captions of value indices (n, 6).
 
@@ -82,11 +83,13 @@ def captions(
     vague : names of factors to leave open in every caption
     vague_rate : chance in [0, 1] that each further attribute is left open
     rng : needed when `vague_rate` is above 0
+    left_open : (n, 6) booleans; further attributes to leave open, caption by caption
 
     Raises
     ------
     ValueError
-        If a factor is unknown, or `vague_rate` is not a probability or lacks `rng`.
+        If a factor is unknown, `vague_rate` is not a probability or lacks `rng`, or
+        `left_open` is of another shape than `factors`.
     """
     array = check_factors(factors)
     if not 0 <= vague_rate <= 1:
@@ -96,6 +99,13 @@ def captions(
         if rng is None:
             raise ValueError("vague_rate above 0 needs rng, a numpy Generator")
         is_vague = rng.random(array.shape) < vague_rate
+    if left_open is not None:
+        mask = np.asarray(left_open, dtype=bool)
+        if mask.shape != array.shape:
+            raise ValueError(
+                f"left_open has shape {mask.shape}; it needs that of factors, {array.shape}"
+            )
+        is_vague |= mask
     for name in vague:
         is_vague[:, factor_index(name)] = True
     return [_caption(row, open_row) for row, open_row in zip(array, is_vague, strict=True)]
