@@ -49,8 +49,9 @@ def ex_scikit(answer: Any, ours: NDArray[np.float64]) -> str | None:
     if theirs.size != ours.size:
         return f"Coefficients are {ours.size} numbers; got {theirs.size}."
     theirs = theirs.ravel()
-    ratio = np.linalg.norm(theirs) / np.linalg.norm(ours)
-    cosine = theirs @ ours / max(np.linalg.norm(theirs) * np.linalg.norm(ours), 1e-300)
+    lengths = float(np.linalg.norm(theirs)), float(np.linalg.norm(ours))
+    ratio = lengths[0] / lengths[1]
+    cosine = float(theirs @ ours) / max(lengths[0] * lengths[1], 1e-300)
     if cosine < -0.99:
         return "It points the other way: the larger label is the positive class."
     if not cosine > 0.99:
