@@ -68,7 +68,7 @@ def ex_captions_move(seen: NDArray[np.intp], wanted: NDArray[np.intp]) -> float:
 
 @value(
     rtol=0.035,
-    right="With 2,000 images chance stays below one in a hundred: the η² of trained towers is more.",
+    right="With 2,000 images chance stays below one in a hundred; trained towers exceed it.",
     mistakes={
         "That is what the best of 64 dimensions could do on its own images.": 64 * 14 / 1999,
         "The fifteen means have a grand mean in common: fourteen are free.": 15 / 2000,
