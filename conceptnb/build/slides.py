@@ -125,7 +125,7 @@ def _cut(section: Tag) -> Iterator[str]:
     level = heading.name if isinstance(heading, Tag) else "h2"
     shown: list[str] = []
     notes: list[str] = []
-    lines, opened, made = 0.0, False, 0
+    lines, opened, made = 6.0 if level == "h1" else 0.0, False, 0  # a title is large
     inner = [child for child in section.children if isinstance(child, Tag) and child != heading]
     for block in inner:
         if block.name == "section":

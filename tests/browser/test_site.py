@@ -237,7 +237,7 @@ def test_a_page_on_paper_is_the_article_in_dark_letters(site, browser):
     page.evaluate(READ)
     page.emulate_media(media="print")
     assert not page.locator(".bd-sidebar-primary").is_visible()
-    for text in ("article p", "article h2", "article figcaption", "article pre"):
+    for text in ("article p", "article h2", "article figcaption", "article pre span"):
         colour = page.locator(text).first.evaluate("e => getComputedStyle(e).color")
         assert max(int(part) for part in re.findall(r"\d+", colour)[:3]) < 128, (text, colour)
     page.close()
