@@ -54,6 +54,11 @@ COMMANDS: tuple[Command, ...] = (
         "what limits identifiability: studies of one cause at a time, with bounds",
     ),
     Command(
+        "reproduce variants",
+        "conceptnb.commands.reproduce_variants",
+        "the head of (87) and its loss in several forms, and the number of concepts chosen",
+    ),
+    Command(
         "reproduce baselines",
         "conceptnb.commands.reproduce_baselines",
         "what a reader would try instead, on the problems of Table 1",

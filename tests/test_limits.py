@@ -1,6 +1,7 @@
 """Studies of what limits identifiability: laws, bounds, cells and the stored table."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ torch = pytest.importorskip("torch")
 from conceptnb import cli, results  # noqa: E402
 from conceptnb.commands import reproduce_limits  # noqa: E402
 from conceptnb.concepts import random_atoms  # noqa: E402
+from conceptnb.contrastive import contrastive_loss, stack  # noqa: E402
 from conceptnb.environments import (  # noqa: E402
     EnvironmentDesign,
     paper_design,
@@ -31,12 +33,14 @@ from conceptnb.limits import (  # noqa: E402
     run_cell,
     run_study,
     sample_law,
+    samples,
     sized_design,
     studies,
     study_rows,
     study_table,
 )
 from conceptnb.limits.bounds import peeling_order  # noqa: E402
+from conceptnb.metrics import mcc  # noqa: E402
 from conceptnb.sampling import random_mixture  # noqa: E402
 from conceptnb.synthetic import Setting  # noqa: E402
 
@@ -166,7 +170,7 @@ def test_a_cell_has_its_bounds_in_order():
 def test_a_study_goes_on_where_it_stopped(tmp_path, monkeypatch):
     computed = []
 
-    def count(cell, seeds):
+    def count(cell, seeds, fit):
         computed.append((cell.level, list(seeds)))
         return {"level": cell.level}
 
@@ -198,10 +202,39 @@ def test_command_writes_rows_with_provenance(tmp_path, monkeypatch, capsys):
 def test_every_study_has_lines_over_levels():
     assert reproduce_limits.SEEDS == SEEDS == (3, 4, 5, 6, 7)
     for study in STUDIES.values():
-        lines = {cell.series for cell in study.cells}
-        levels = {cell.level for cell in study.cells}
-        assert len(study.cells) == len(lines) * len(levels)
-        assert len(set(study.cells)) == len(study.cells)
+        levels = [(cell.series, cell.level) for cell in study.cells]
+        assert len(set(levels)) == len(levels) == len(set(study.cells))
+        assert all([line for line, _ in levels].count(line) > 1 for line, _ in levels)
+
+
+def test_a_fit_in_parts_is_judged_on_rows_that_it_did_not_see():
+    problem = draw(Cell(Setting("nonlinear", 2, 3, 4), 1, "star", samples=300), 6).problem
+    fit = samples.fit_in_parts(problem)
+    assert len(np.unique(fit.held)) == len(fit.held) == len(problem.Z) // 5
+    h = fit.valuations(problem.X)
+    assert mcc(problem.valuations(), h) > 0.9
+    beta, gamma = (c[0].detach().numpy() for c in fit.model.head.coefficients())
+    odds = fit.model.head.alpha[0].detach().numpy() - h**2 @ beta + h @ gamma
+    again = samples._loss(odds[fit.held], problem, fit.held)
+    assert again == pytest.approx(fit.loss, abs=1e-4)
+
+
+def test_oracles_loss_on_all_rows_is_the_stacks():
+    problem = draw(Cell(SMALL, 1, "star", samples=100), 6).problem
+    data = stack([problem.log_odds()], problem.environment, dtype=torch.float64)
+    expected = contrastive_loss(data.x, data, "softmax").item()
+    rows = np.arange(len(problem.Z))
+    assert samples._loss(problem.log_odds(), problem, rows) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.slow
+def test_a_cell_in_parts_has_what_other_cells_have():
+    cell = Cell(Setting("nonlinear", 2, 3, 4), 300, "star", samples=300)
+    row = run_cell(cell, [6], samples.measure_in_parts)
+    assert row.keys() == run_cell(replace(cell, samples=100), [6]).keys()
+    assert row["chance_mcc_mean"] < 0.1 < row["projection_mcc_mean"] < row["mcc_mean"]
+    assert row["mcc_mean"] < row["supervised_mcc_mean"] + 0.01
+    assert row["read_mcc_mean"] == pytest.approx(1, abs=1e-5)
 
 
 @pytest.mark.slow

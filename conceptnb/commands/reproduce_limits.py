@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
         out.stem,
         rows,
         command="conceptnb " + " ".join(sys.argv[1:]),
-        modules=MODULES,
+        modules=[*MODULES, *(module for name in chosen for module in STUDIES[name].modules)],
         seeds=seeds,
         # Of this process or of the fits alone, where cells ran elsewhere or before.
         cpu_seconds=max(time.process_time() - started, fits),

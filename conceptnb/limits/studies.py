@@ -6,7 +6,7 @@ import json
 import multiprocessing
 import resource
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -19,15 +19,18 @@ from conceptnb._files import kept_row
 from conceptnb.environments import PAPER_VARIANCE
 from conceptnb.limits.cells import Cell, DesignKind, measure, summary
 from conceptnb.limits.laws import LAWS
+from conceptnb.limits.samples import measure_in_parts
 from conceptnb.results import source_hash
 from conceptnb.synthetic import MixingKind, Setting
 
 __all__ = ["MODULES", "SEEDS", "STUDIES", "Study", "run_study"]
 
+Measure = Callable[[Cell, Sequence[int]], dict[str, Any]]
 SEEDS = (3, 4, 5, 6, 7)
 """The authors' seeds; every mean ± std of a study is over these problems."""
 FEW = 1000
 """Samples an environment in the studies of a single small setting."""
+MIXINGS: tuple[MixingKind, ...] = ("linear", "nonlinear")
 MODULES = [
     f"conceptnb.{package}{name}"
     for package, names in (
@@ -53,6 +56,10 @@ class Study:
     cells : tuple of Cell
     own_process : bool
         Whether each cell runs in a fresh process, so that its peak memory can be measured.
+    measure : callable
+        Fits and scores a cell's problems, as :func:`~conceptnb.limits.cells.measure` does.
+    modules : tuple of str
+        What the numbers depend on beside :data:`MODULES`.
     """
 
     name: str
@@ -60,6 +67,8 @@ class Study:
     axis: str
     cells: tuple[Cell, ...]
     own_process: bool = False
+    measure: Measure = measure
+    modules: tuple[str, ...] = ()
 
 
 def _small(kind: MixingKind) -> Setting:
@@ -68,24 +77,42 @@ def _small(kind: MixingKind) -> Setting:
 
 def _designs() -> tuple[Cell, ...]:
     names: dict[DesignKind, str] = {"authors": "authors'", "star": "star", "path": "path"}
-    return tuple(
+    linear = tuple(
         Cell(Setting("linear", *sizes), f"n = {sizes[0]}", f"{names[design]}, linear", design)
         for design in names
         for sizes in ((2, 3, 4), (3, 4, 6), (4, 8, 10))
+    )
+    return linear + tuple(
+        Cell(Setting("nonlinear", *sizes), f"n = {sizes[0]}", f"{names[design]}, nonlinear", design)
+        for design in ("authors", "star")
+        for sizes in ((2, 3, 4), (3, 4, 6))
+    )
+
+
+def _samples() -> tuple[Cell, ...]:
+    return tuple(
+        Cell(_small("nonlinear"), samples, "star, nonlinear", samples=samples)
+        for samples in (1_000, 10_000, 100_000, 1_000_000)
     )
 
 
 def _environments() -> tuple[Cell, ...]:
     total = 4 * FEW  # rows of all concept conditional environments together, for every m
-    return tuple(
+    two = tuple(
         Cell(_small("nonlinear"), m, "nonlinear", "sized", m, samples=total // m)
         for m in range(1, 6)
     )
+    return two + tuple(
+        Cell(Setting("nonlinear", 3, 4, 6), m, "nonlinear, n = 3", "sized", m,
+             samples=6 * FEW // m)
+        for m in (2, 3, 4, 6, 7)
+    )  # fmt: skip
 
 
 def _variances() -> tuple[Cell, ...]:
     return tuple(
-        Cell(_small("linear"), variance, "linear", samples=FEW, variance=variance)
+        Cell(_small(mixing), variance, mixing, samples=FEW, variance=variance)
+        for mixing in MIXINGS
         for variance in (0.0002, PAPER_VARIANCE, 0.05, 0.5)
     )
 
@@ -100,24 +127,32 @@ def _spreads() -> tuple[Cell, ...]:
 
 
 def _laws() -> tuple[Cell, ...]:
-    return tuple(Cell(_small("linear"), law, "linear", "path", law=law) for law in LAWS)
+    return tuple(Cell(_small(mixing), law, mixing, "path", law=law)
+                 for mixing in MIXINGS for law in LAWS)  # fmt: skip
 
 
 def _noises() -> tuple[Cell, ...]:
     return tuple(
-        Cell(_small("linear"), noise, "linear", samples=FEW, noise=noise)
+        Cell(_small(mixing), noise, mixing, samples=FEW, noise=noise)
+        for mixing in MIXINGS
         for noise in (0.0, 0.03, 0.1, 0.5)
     )
 
 
 def _dimensions() -> tuple[Cell, ...]:
-    return (Cell(Setting("linear", 10, 100, 120), 100, "n = 10", "path", samples=FEW),)
+    return tuple(
+        Cell(Setting("linear", n, d_z, d_z * 6 // 5), d_z, f"n = {n}", "path", samples=FEW)
+        for n in (4, 10)
+        for d_z in (15, 30, 60, 100)
+    )
 
 
 STUDIES = {
     study.name: study
     for study in (
         Study("design", "Does the choice of environments matter?", "atoms", _designs()),
+        Study("samples", "How many samples are enough?", "samples of an environment", _samples(),
+              own_process=True, measure=measure_in_parts, modules=("conceptnb.limits.samples",)),
         Study("environments", "How many environments are enough?",
               "concept conditional environments m", _environments()),
         Study("variance", "How sharp should conditioning be?", "variance σ² of q", _variances()),
@@ -164,15 +199,16 @@ def run_study(
     rows = []
     for cell in tqdm(study.cells, desc=study.name, disable=not progress, unit="cell"):
         # All that the numbers depend on: what the cell is, the seeds, the code.
-        key = json.dumps([asdict(cell), list(seeds), source_hash(MODULES)], sort_keys=True)
-        row = kept_row(checkpoints, key, partial(compute, cell, seeds))
+        code = source_hash([*MODULES, *study.modules])
+        key = json.dumps([asdict(cell), list(seeds), code], sort_keys=True)
+        row = kept_row(checkpoints, key, partial(compute, cell, seeds, study.measure))
         rows.append({"study": study.name, **row})
     return rows
 
 
-def run_cell(cell: Cell, seeds: Sequence[int]) -> dict[str, Any]:
+def run_cell(cell: Cell, seeds: Sequence[int], fit: Measure = measure) -> dict[str, Any]:
     """Return a cell's row, with the values of each seed."""
-    measured = measure(cell, seeds)
+    measured = fit(cell, seeds)
     by_seed = {
         name: None if None in values else [round(float(v), 5) for v in values]
         for name, values in measured["values"].items()
@@ -180,14 +216,14 @@ def run_cell(cell: Cell, seeds: Sequence[int]) -> dict[str, Any]:
     return summary(cell, measured, seeds) | {"by_seed": by_seed}
 
 
-def _in_own_process(cell: Cell, seeds: Sequence[int]) -> dict[str, Any]:
+def _in_own_process(cell: Cell, seeds: Sequence[int], fit: Measure) -> dict[str, Any]:
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=context) as pool:
-        return pool.submit(_with_peak_memory, cell, seeds).result()
+        return pool.submit(_with_peak_memory, cell, seeds, fit).result()
 
 
-def _with_peak_memory(cell: Cell, seeds: Sequence[int]) -> dict[str, Any]:
-    row = run_cell(cell, seeds)
+def _with_peak_memory(cell: Cell, seeds: Sequence[int], fit: Measure) -> dict[str, Any]:
+    row = run_cell(cell, seeds, fit)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     # In KiB, except on macOS, where it is in bytes.
     row["peak_gb"] = round(peak * (1 if sys.platform == "darwin" else 1024) / 1e9, 3)

@@ -11,7 +11,15 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from conceptnb._validation import Array
-from conceptnb.plotting.style import LINES, MARKERS, MUTED, PALETTE, new_figure, styled
+from conceptnb.plotting.style import (
+    LINES,
+    MARKERS,
+    MUTED,
+    PALETTE,
+    new_figure,
+    stretch_scores,
+    styled,
+)
 
 Row = Mapping[str, Any]
 
@@ -35,7 +43,7 @@ def study(rows: Sequence[Row], axis: str, *, log: bool = False) -> Figure:
     for ax, metric in zip(axes[0, :2], ("r2", "mcc"), strict=True):
         _bound(ax, rows, levels, places, f"supervised_{metric}", "supervised", "--")
         _bound(ax, rows, levels, places, f"projection_{metric}", "random projection", "-.")
-        _stretch(ax)
+        stretch_scores(ax)
         ax.set_title({"r2": "R²", "mcc": "MCC"}[metric])
     series = list(dict.fromkeys(row["series"] for row in rows))
     for k, name in enumerate(series):
@@ -168,17 +176,3 @@ def _bound(
     ax.fill_between(places, low, high, color=MUTED, alpha=0.15, linewidth=0)
     middle = [float(np.mean(m)) for m in means]
     ax.plot(places, middle, color=MUTED, linestyle=linestyle, linewidth=1.4, label=label)
-
-
-def _stretch(ax: Axes) -> None:
-    """Scale scores from 0 to 1 so that those near 1 lie apart."""
-    top = 1.05
-    ax.set_yscale(
-        "function",
-        functions=(
-            lambda y: -np.sqrt(np.maximum(top - y, 0)),
-            lambda y: top - np.minimum(y, 0) ** 2,
-        ),
-    )
-    ax.set_yticks([0, 0.5, 0.8, 0.9, 1.0], ["0", "0.5", "0.8", "0.9", "1"])
-    ax.set_ylim(-0.05, top)

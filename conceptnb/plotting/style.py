@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, ParamSpec
+from typing import Any, Literal, ParamSpec
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -114,3 +114,24 @@ def new_figure(
 def identity_line(ax: Axes) -> None:
     """Draw the line on which both coordinates agree."""
     ax.axline((0, 0), slope=1, color=MUTED, linestyle="--", linewidth=1, zorder=1)
+
+
+def stretch_scores(ax: Axes, axis: Literal["x", "y"] = "y") -> None:
+    """Scale an axis of scores from 0 to 1 so that those near 1 lie apart."""
+    top = 1.05
+
+    def forward(score: Any) -> Any:
+        return -np.sqrt(np.maximum(top - score, 0))
+
+    def inverse(place: Any) -> Any:
+        return top - np.minimum(place, 0) ** 2
+
+    ticks = [0, 0.5, 0.8, 0.9, 1.0], ["0", "0.5", "0.8", "0.9", "1"]
+    if axis == "x":
+        ax.set_xscale("function", functions=(forward, inverse))
+        ax.set_xticks(*ticks)
+        ax.set_xlim(-0.05, top)
+    else:
+        ax.set_yscale("function", functions=(forward, inverse))
+        ax.set_yticks(*ticks)
+        ax.set_ylim(-0.05, top)

@@ -9,7 +9,15 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from conceptnb.plotting.style import LINES, MARKERS, MUTED, PALETTE, new_figure, styled
+from conceptnb.plotting.style import (
+    LINES,
+    MARKERS,
+    MUTED,
+    PALETTE,
+    new_figure,
+    stretch_scores,
+    styled,
+)
 
 
 @styled
@@ -37,7 +45,11 @@ def starts(gaps: ArrayLike, scores: ArrayLike, best: tuple[float, float]) -> Fig
 
 @styled
 def tables(
-    paper_rows: Sequence[Sequence[Any]], ours: Mapping[str, Sequence[Mapping[str, Any]]]
+    paper_rows: Sequence[Sequence[Any]],
+    ours: Mapping[str, Sequence[Mapping[str, Any]]],
+    *,
+    supervised: Sequence[Mapping[str, Any]] = (),
+    chance: Mapping[str, float] | None = None,
 ) -> Figure:
     """Draw Tables 1 and 7: the paper's mean ± std beside ours, one column a metric.
 
@@ -47,6 +59,10 @@ def tables(
         Of ``conceptnb.paper.table("table1_table7")``.
     ours : mapping from an estimator's name to the rows of its result file
         Scores on the samples that the paper scores.
+    supervised : sequence of dict
+        Rows of the supervised estimator: a ceiling, drawn as vertical bars.
+    chance : mapping of "r2" and "mcc" to float, optional
+        A floor, drawn as a line.
     """
     figure, axes = new_figure(1, 2, height=5.4, sharey=True)
     keys = [tuple(row[:4]) for row in paper_rows]
@@ -68,9 +84,16 @@ def tables(
                 capsize=2,
                 linewidth=1.2,
             )
-        ax.set(xlabel={"r2": "R²", "mcc": "MCC"}[metric], xlim=(0.5, 1.03))
+        told = {(r["mixing"], r["n"], r["dz"], r["dx"]): r[f"{metric}_mean"] for r in supervised}
+        if told:
+            ax.plot([told[k] for k in keys], height, "|", color=MUTED, markersize=15,
+                    markeredgewidth=2, zorder=1, label="supervised")  # fmt: skip
+        if chance is not None:
+            ax.axvline(chance[metric], color=MUTED, linestyle=":", linewidth=1.4, label="chance")
+        ax.set(xlabel={"r2": "R²", "mcc": "MCC"}[metric])
+        stretch_scores(ax, "x")
     axes[0, 0].set_yticks(height, [f"{k[0]} ({k[1]}, {k[2]}, {k[3]})" for k in keys])
-    axes[0, 0].legend(loc="upper left")
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure
 
 
