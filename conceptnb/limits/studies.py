@@ -6,9 +6,9 @@ import json
 import multiprocessing
 import resource
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,6 @@ SEEDS = (3, 4, 5, 6, 7)
 """The authors' seeds; every mean ± std of a study is over these problems."""
 FEW = 1000
 """Samples an environment in the studies of a single small setting."""
-MIXINGS: tuple[MixingKind, ...] = ("linear", "nonlinear")
 MODULES = [
     f"conceptnb.{package}{name}"
     for package, names in (
@@ -60,6 +59,8 @@ class Study:
         Fits and scores a cell's problems, as :func:`~conceptnb.limits.cells.measure` does.
     modules : tuple of str
         What the numbers depend on beside :data:`MODULES`.
+    fewer : mapping of a level to a number, optional
+        How many of the seeds a costly level is computed for.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Study:
     own_process: bool = False
     measure: Measure = measure
     modules: tuple[str, ...] = ()
+    fewer: Mapping[float | str, int] = field(default_factory=dict)
 
 
 def _small(kind: MixingKind) -> Setting:
@@ -77,15 +79,10 @@ def _small(kind: MixingKind) -> Setting:
 
 def _designs() -> tuple[Cell, ...]:
     names: dict[DesignKind, str] = {"authors": "authors'", "star": "star", "path": "path"}
-    linear = tuple(
+    return tuple(
         Cell(Setting("linear", *sizes), f"n = {sizes[0]}", f"{names[design]}, linear", design)
         for design in names
         for sizes in ((2, 3, 4), (3, 4, 6), (4, 8, 10))
-    )
-    return linear + tuple(
-        Cell(Setting("nonlinear", *sizes), f"n = {sizes[0]}", f"{names[design]}, nonlinear", design)
-        for design in ("authors", "star")
-        for sizes in ((2, 3, 4), (3, 4, 6))
     )
 
 
@@ -98,21 +95,15 @@ def _samples() -> tuple[Cell, ...]:
 
 def _environments() -> tuple[Cell, ...]:
     total = 4 * FEW  # rows of all concept conditional environments together, for every m
-    two = tuple(
+    return tuple(
         Cell(_small("nonlinear"), m, "nonlinear", "sized", m, samples=total // m)
         for m in range(1, 6)
     )
-    return two + tuple(
-        Cell(Setting("nonlinear", 3, 4, 6), m, "nonlinear, n = 3", "sized", m,
-             samples=6 * FEW // m)
-        for m in (2, 3, 4, 6, 7)
-    )  # fmt: skip
 
 
 def _variances() -> tuple[Cell, ...]:
     return tuple(
-        Cell(_small(mixing), variance, mixing, samples=FEW, variance=variance)
-        for mixing in MIXINGS
+        Cell(_small("linear"), variance, "linear", samples=FEW, variance=variance)
         for variance in (0.0002, PAPER_VARIANCE, 0.05, 0.5)
     )
 
@@ -127,22 +118,19 @@ def _spreads() -> tuple[Cell, ...]:
 
 
 def _laws() -> tuple[Cell, ...]:
-    return tuple(Cell(_small(mixing), law, mixing, "path", law=law)
-                 for mixing in MIXINGS for law in LAWS)  # fmt: skip
+    return tuple(Cell(_small("linear"), law, "linear", "path", law=law) for law in LAWS)
 
 
 def _noises() -> tuple[Cell, ...]:
     return tuple(
-        Cell(_small(mixing), noise, mixing, samples=FEW, noise=noise)
-        for mixing in MIXINGS
+        Cell(_small("linear"), noise, "linear", samples=FEW, noise=noise)
         for noise in (0.0, 0.03, 0.1, 0.5)
     )
 
 
 def _dimensions() -> tuple[Cell, ...]:
     return tuple(
-        Cell(Setting("linear", n, d_z, d_z * 6 // 5), d_z, f"n = {n}", "path", samples=FEW)
-        for n in (4, 10)
+        Cell(Setting("linear", 10, d_z, d_z * 6 // 5), d_z, "n = 10", "path", samples=FEW)
         for d_z in (15, 30, 60, 100)
     )
 
@@ -152,7 +140,8 @@ STUDIES = {
     for study in (
         Study("design", "Does the choice of environments matter?", "atoms", _designs()),
         Study("samples", "How many samples are enough?", "samples of an environment", _samples(),
-              own_process=True, measure=measure_in_parts, modules=("conceptnb.limits.samples",)),
+              own_process=True, measure=measure_in_parts, modules=("conceptnb.limits.samples",),
+              fewer={1_000_000: 3}),
         Study("environments", "How many environments are enough?",
               "concept conditional environments m", _environments()),
         Study("variance", "How sharp should conditioning be?", "variance σ² of q", _variances()),
@@ -200,8 +189,9 @@ def run_study(
     for cell in tqdm(study.cells, desc=study.name, disable=not progress, unit="cell"):
         # All that the numbers depend on: what the cell is, the seeds, the code.
         code = source_hash([*MODULES, *study.modules])
-        key = json.dumps([asdict(cell), list(seeds), code], sort_keys=True)
-        row = kept_row(checkpoints, key, partial(compute, cell, seeds, study.measure))
+        own = seeds[: study.fewer.get(cell.level, len(seeds))]
+        key = json.dumps([asdict(cell), list(own), code], sort_keys=True)
+        row = kept_row(checkpoints, key, partial(compute, cell, own, study.measure))
         rows.append({"study": study.name, **row})
     return rows
 
