@@ -131,7 +131,7 @@ def _noises() -> tuple[Cell, ...]:
 def _dimensions() -> tuple[Cell, ...]:
     return tuple(
         Cell(Setting("linear", 10, d_z, d_z * 6 // 5), d_z, "n = 10", "path", samples=FEW)
-        for d_z in (15, 30, 60, 100)
+        for d_z in (15, 100)
     )
 
 
