@@ -427,16 +427,17 @@ def test_real_architectures_and_the_published_layout_go_through_reproduce(archit
     assert content["notes"]["data"] == "the published 3D Shapes"
     assert sum(row["table"] == "valuations" for row in content["rows"]) == sum(SIZES)
 
-    # streaming costs little beside the forward pass itself
+    # streaming costs little beside the forward pass itself; the best of three, in turns
     tower = clip.load_tower(weights)
-    pictures = tower.preprocess(shapes.images(index[:16]))
-    with torch.inference_mode():
-        tower.model.encode_image(pictures[:4])
-        start = time.process_time()
-        tower.model.encode_image(pictures)
-        bare = time.process_time() - start
-    with shapes3d.PublishedShapes(data) as published:
-        start = time.process_time()
-        clip.embed(tower, published, index[:16], batch_size=16, progress=False)
-        streamed = time.process_time() - start
+    few = index[: 8 if architecture == "RN101" else 32]
+    pictures = tower.preprocess(shapes.images(few))
+    bare, streamed = np.inf, np.inf
+    with shapes3d.PublishedShapes(data) as published, torch.inference_mode():
+        for _ in range(3):
+            start = time.process_time()
+            tower.model.encode_image(pictures)
+            middle = time.process_time()
+            clip.embed(tower, published, few, batch_size=len(few), progress=False)
+            bare = min(bare, middle - start)
+            streamed = min(streamed, time.process_time() - middle)
     assert bare / streamed > 0.9
