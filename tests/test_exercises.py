@@ -240,4 +240,6 @@ def test_gates_become_headings_and_boxes():
         "**Solution.** Because.\n"
     )
     assert editions.plain(source) == expected
+    wordless = source.replace("Because.", "```{code-cell} ipython3\n1\n```")
+    assert "**Solution.**\n\n```{code-cell} ipython3\n1\n```\n" in editions.plain(wordless)
     assert "Because" not in editions.student(source)

@@ -35,6 +35,8 @@ _PLAIN = (
     (r"^`{3,}\{exercise-start\} *(?P<title>[^\n]*)\n(?:^:[^\n]*\n)*^`{3,}\n", r"### \g<title>\n\n"),
     (r"^(?P<end>`{3,})\{exercise-end\}\n(?P=end)\n", ""),
     (r"^`{3,}\{solution-start\}[^\n]*\n(?:^:[^\n]*\n)*^`{3,}\n", "**Solution.** "),
+    # A solution without words: its cell starts a line of its own.
+    (r"^\*\*Solution\.\*\* (?=`{3,}\{)", "**Solution.**\n\n"),
     (r"^(?P<end>`{3,})\{solution-end\}\n(?P=end)\n", ""),
     (
         r"^:::\{dropdown\} *(?P<title>[^\n]*)\n(?P<body>.*?)^:::\n",
