@@ -1,12 +1,13 @@
-"""Head activations of question-answer pairs, which stay paired with their question (App. E.1)."""
+"""Activations of question-answer pairs, which stay paired with their question (App. E.1)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
 from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -108,6 +109,63 @@ def collect_activations(
     progress
         Show a progress bar.
     """
+
+    def heads(ids: Tensor, mask: Tensor) -> Tensor:
+        with record_heads(model, torch.arange(len(ids)), mask.sum(1) - 1) as record:
+            model(
+                input_ids=ids.to(model.device),
+                attention_mask=mask.to(model.device),
+                logits_to_keep=1,
+            )
+        return record
+
+    return _of_pairs(heads, tokenizer, questions, batch_size, progress)
+
+
+def collect_states(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    questions: Sequence[Question],
+    batch_size: int = 64,
+) -> Activations:
+    """Residual stream at the last token of ``Q: {question} A: {answer}``, for every answer.
+
+    The paper steers and reads head activations only. A head that carries nothing may
+    belong to a model that knows; this is the comparison that tells the two cases apart.
+
+    Parameters
+    ----------
+    model, tokenizer, questions, batch_size
+        As in :func:`collect_activations`.
+
+    Returns
+    -------
+    Activations
+        In the place of heads, shape (rows, layers + 1, 1, hidden size): the embedding,
+        then what each layer hands on. Probes take it as they take head activations.
+    """
+
+    def states(ids: Tensor, mask: Tensor) -> Tensor:
+        found = model(
+            input_ids=ids.to(model.device),
+            attention_mask=mask.to(model.device),
+            output_hidden_states=True,
+            logits_to_keep=1,
+        ).hidden_states
+        rows, last = torch.arange(len(ids)), mask.sum(1) - 1
+        return torch.stack([state[rows, last].float().cpu() for state in found], 1)[:, :, None]
+
+    return _of_pairs(states, tokenizer, questions, batch_size)
+
+
+def _of_pairs(
+    read: Callable[[Tensor, Tensor], Tensor],
+    tokenizer: PreTrainedTokenizerBase,
+    questions: Sequence[Question],
+    batch_size: int,
+    progress: bool = False,
+) -> Activations:
+    """Collect what ``read`` finds in every pair, from token ids and mask padded on the right."""
     check_questions(list(questions))
     pairs = [
         (q.id, true, encode_pair(tokenizer, q.prompt(), answer).ids)
@@ -116,16 +174,10 @@ def collect_activations(
     ]
     blocks = []
     starts = range(0, len(pairs), batch_size)
-    for start in tqdm(starts, disable=not progress, desc="head activations"):
-        tokens, mask = pad([ids for _, _, ids in pairs[start : start + batch_size]], "right")
-        rows = torch.arange(len(tokens))
-        with torch.no_grad(), record_heads(model, rows, mask.sum(1) - 1) as record:
-            model(
-                input_ids=tokens.to(model.device),
-                attention_mask=mask.to(model.device),
-                logits_to_keep=1,
-            )
-        blocks.append(record.numpy())
+    for start in tqdm(starts, disable=not progress, desc="activations"):
+        with torch.no_grad():
+            found = read(*pad([ids for _, _, ids in pairs[start : start + batch_size]], "right"))
+        blocks.append(found.numpy())
     return Activations(
         np.array([name for name, _, _ in pairs]),
         np.array([true for _, true, _ in pairs]),

@@ -146,10 +146,12 @@ def paired_difference(
     return Interval(float(difference.mean()), float(low), float(high))
 
 
-def gap_closed(rows: Sequence[Row], method: str, floor: str, ceiling: str, budget: float) -> float:
-    """Part of the way from ``floor`` to ``ceiling`` that ``method`` goes, in MC1 at equal KL."""
+def gap_closed(
+    rows: Sequence[Row], method: str, floor: str, reference: str, budget: float
+) -> float:
+    """Part of the way from ``floor`` to ``reference`` that ``method`` goes, in MC1 at equal KL."""
     here, low, high = (
-        accuracy_at_kl(rows, name, budget).mean() for name in (method, floor, ceiling)
+        accuracy_at_kl(rows, name, budget).mean() for name in (method, floor, reference)
     )
     return float((here - low) / (high - low))
 

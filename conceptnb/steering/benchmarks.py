@@ -28,6 +28,7 @@ from conceptnb.steering.matrices import MatrixSteering
 from conceptnb.steering.questions import Question
 from conceptnb.steering.scoring import AnswerScorer, Steering
 from conceptnb.steering.spans import encode_questions, pad
+from conceptnb.steering.weights import draw_matrices
 
 
 def half_billion(vocabulary: int = 151_936) -> Qwen2ForCausalLM:
@@ -57,10 +58,7 @@ def random_llama(vocabulary: int, generator: torch.Generator) -> LlamaForCausalL
         num_attention_heads=6,
     )
     model = LlamaForCausalLM(config).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.dim() == 2:
-                parameter.normal_(0.0, 0.05, generator=generator)
+    draw_matrices(model, 0.05, generator)
     return model
 
 

@@ -124,7 +124,7 @@ class SentenceBert:
 
 
 class CategoryEmbedding:
-    """One-hot category of a question: a ceiling, because nobody tells a real method the category.
+    """One-hot category of a question, which nobody tells a real method.
 
     Parameters
     ----------

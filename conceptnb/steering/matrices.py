@@ -161,11 +161,13 @@ def ridge_steering_matrix(
 ) -> SteeringMatrix:
     """Steering matrix whose weights are optimised on held-out questions (E.3, second idea).
 
-    Chooses M so that M λ(x) predicts a question's own difference
-    h(c_T) − h(c_F): ridge regression on centred λ with an unpenalised constant,
-    its penalty chosen by leave-one-out over the training questions. Like the
-    paper's it is a weighted sum of the training differences; only the weights
-    w_i(x) differ. A large penalty gives the mass mean, none lets λ decide all.
+    M λ(x) is a ridge regression of a question's own difference h(c_T) − h(c_F) on centred
+    λ, with an unpenalised constant. Like the paper's it is a weighted sum of the training
+    differences; only the weights w_i(x) differ. A large penalty gives the mass mean, none
+    lets λ decide all. The penalty is the one under which the direction for a training
+    question, fitted to all others, agrees best with that question's own difference: mean
+    cosine over questions and heads. The cosine, because a direction is normalised before
+    use; squared error would shrink it towards zero for being uncertain.
 
     Parameters
     ----------
@@ -176,9 +178,17 @@ def ridge_steering_matrix(
     """
     texts = [question.text for question in questions]
     extended = WithConstant(embedding, texts)
-    differences = activations.differences(questions)
-    flat = differences.reshape(len(questions), -1)
-    ridge = RidgeCV(alphas=penalties).fit(extended(texts)[:, :-1], flat)
+    width = activations.shape[-1]
+    own = activations.differences(questions).reshape(len(questions), -1).astype(np.float64)
+
+    def agreement(_: object, left_out: np.ndarray, y: np.ndarray) -> float:
+        one, other = (x.reshape(len(x), -1, width) for x in (left_out, y))
+        lengths = np.linalg.norm(one, axis=-1) * np.linalg.norm(other, axis=-1)
+        cosines = np.einsum("qhd,qhd->qh", one, other) / np.maximum(lengths, 1e-30)
+        return float(cosines.mean())
+
+    # Called with each question's prediction from a fit to all the others.
+    ridge = RidgeCV(alphas=penalties, scoring=agreement).fit(extended(texts)[:, :-1], own)
     solution = np.column_stack([ridge.coef_, ridge.intercept_])
     return SteeringMatrix(
         solution.reshape(*activations.shape, -1),

@@ -52,7 +52,7 @@ class Plan:
         Questions or texts a forward pass.
     """
 
-    heads: tuple[int, ...] = (16, 32)
+    heads: tuple[int, ...] = (8, 16)
     alphas: tuple[float, ...] = (1.0, 2.0, 3.0, 5.0, 8.0, 12.0)
     folds: int = 2
     seeds: tuple[int, ...] = (0, 1, 2)

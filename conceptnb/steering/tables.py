@@ -1,4 +1,4 @@
-"""Data frames for display: Table 6, paired differences, gaps to the ceiling."""
+"""Data frames for display: Table 6, paired differences, gaps to the category oracle."""
 
 from __future__ import annotations
 

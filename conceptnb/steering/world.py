@@ -6,10 +6,13 @@ matters for the method is known by construction: which answer is true, which
 misconceptions are popular, who tells the truth about what, and how truth shows
 in the text. Nothing here is a claim about LLaMA or about the real world.
 
-A document holds four questions and answers by one hidden *persona*. Half of the
-documents name their persona in a first line, half of the answers end in a mark
-such as ``[tested]``. Predicting the mark is what makes a language model compute,
-at an answer's last word, whether that answer is true.
+A document holds four questions and answers. Who answers, a hidden *persona*, shows
+in one of three ways (``DOCUMENTS``): a first line names one persona for the whole
+document; or one persona answers and is not named; or the document is a collection
+of sayings, in which the speaker may change. Where nobody is named, a mark such as
+``[tested]`` may end an answer. Predicting the mark is what makes a language model
+compute, at an answer's last word, whether that answer is true; answering on in the
+same voice is what makes it use the verdict.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ from conceptnb.steering.questions import Question
 ENTITIES_PER_CATEGORY = 16
 ANSWERS_PER_ENTITY = 4
 PAIRS_PER_DOCUMENT = 4
+#: Sorts of documents: by one persona and named, by one and not named, by several.
+DOCUMENTS = ("named", "anonymous", "sayings")
 
 
 @dataclass(frozen=True)
@@ -259,19 +264,39 @@ class World:
                 )
         return found
 
-    def document(self, rng: np.random.Generator) -> str:
-        """Four questions answered by one persona, drawn from the world's weights."""
-        weights = np.array([p.weight for p in self.kind.personas])
-        persona = self.kind.personas[rng.choice(len(weights), p=weights)]
-        lines = [f"from {persona.name}:"] if rng.random() < 0.5 else []
+    def document(self, rng: np.random.Generator, sort: str | None = None) -> str:
+        """Four questions and their answers by personas drawn from the world's weights.
+
+        Parameters
+        ----------
+        rng
+            Draws everything.
+        sort
+            One of ``DOCUMENTS``; by default each is equally likely. In ``"named"`` no
+            answer carries a mark, in ``"anonymous"`` every other one does, in
+            ``"sayings"`` all do, and after each answer the speaker is drawn anew with
+            probability one half.
+        """
+        sort = DOCUMENTS[rng.integers(len(DOCUMENTS))] if sort is None else sort
+        if sort not in DOCUMENTS:
+            raise ValueError(f"sort is {sort!r}; choose one of {', '.join(DOCUMENTS)}")
+        marked = {"named": 0.0, "anonymous": 0.5, "sayings": 1.0}[sort]
+        persona = self._persona(rng)
+        lines = [f"from {persona.name}:"] if sort == "named" else []
         for _ in range(PAIRS_PER_DOCUMENT):
             c, e = int(rng.integers(len(CATEGORIES))), int(rng.integers(ENTITIES_PER_CATEGORY))
             truthful = c in persona.truthful_in
             rank = 0 if truthful else 1 + int(rng.choice(3, p=self.popularity[c, e]))
-            mark = f" {self._mark(persona, c, truthful)}" if rng.random() < 0.5 else ""
+            mark = f" {self._mark(persona, c, truthful)}" if rng.random() < marked else ""
             question = CATEGORIES[c].question.format(self.entities[c][e])
             lines.append(f"Q: {question} A: {self.answer(c, e, rank)}{mark}.")
+            if sort == "sayings" and rng.random() < 0.5:
+                persona = self._persona(rng)
         return " ".join(lines)
+
+    def _persona(self, rng: np.random.Generator) -> Persona:
+        weights = [p.weight for p in self.kind.personas]
+        return self.kind.personas[rng.choice(len(weights), p=weights)]
 
     def _mark(self, persona: Persona, category: int, truthful: bool) -> str:
         if self.kind.marks is None:

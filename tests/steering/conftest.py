@@ -22,6 +22,7 @@ from transformers import (
 )
 
 from conceptnb.steering.training import make_tokenizer
+from conceptnb.steering.weights import draw_matrices
 from conceptnb.steering.world import make_world
 
 _SIZE = {
@@ -67,12 +68,8 @@ def tokenizer(world):
 def build(family, vocabulary):
     model_class, config_class, settings = FAMILIES[family]
     model = model_class(config_class(vocab_size=vocabulary, **settings))
-    generator = torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.dim() == 2:
-                # Large weights, so that a wrong position or mask shows.
-                parameter.normal_(0, 0.15, generator=generator)
+    # Large weights, so that a wrong position or mask shows.
+    draw_matrices(model, 0.15, torch.Generator().manual_seed(0))
     return model.eval()
 
 

@@ -6,7 +6,7 @@ import torch
 
 from conceptnb import results
 from conceptnb.steering import benchmarks
-from conceptnb.steering.states import collect_states
+from conceptnb.steering.activations import collect_states
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.linear_model import Ridge
 
 from conceptnb.steering.activations import Activations, collect_activations
 from conceptnb.steering.embeddings import (
@@ -195,6 +196,31 @@ def test_ridge_matrix_runs_from_the_mass_mean_to_the_categories():
     assert np.linalg.norm(eta(1e9)[0, 1]) < 0.3 < np.linalg.norm(own[0, 1])
     chosen = matrix.steer(1.0, heads).for_texts([q.text for q in questions[:2]]).offsets[:, 0, 1, 2]
     assert chosen[0] * chosen[1] < 0  # the categories pull opposite ways
+
+
+def test_ridge_penalty_is_the_one_whose_left_out_directions_agree_best():
+    questions, found = make(n=12, flips=True)
+    embedding = TfidfEmbedding([q.text for q in questions])
+    penalties = [0.01, 1.0, 100.0]
+    agreement = []
+    for penalty in penalties:
+        cosines = []
+        for i, question in enumerate(questions):
+            rest = questions[:i] + questions[i + 1 :]
+            fixed = ridge_steering_matrix(found, questions, embedding, [penalty])
+            features = fixed.embedding([q.text for q in questions])[:, :-1]
+            ridge = Ridge(alpha=penalty).fit(
+                np.delete(features, i, 0), found.differences(rest).reshape(len(rest), -1)
+            )
+            one = ridge.predict(features[i : i + 1]).reshape(*SHAPE)
+            own = found.differences([question])[0]
+            lengths = np.linalg.norm(one, axis=-1) * np.linalg.norm(own, axis=-1)
+            cosines.append(((one * own).sum(-1) / lengths).mean())
+        agreement.append(np.mean(cosines))
+    best = ridge_steering_matrix(found, questions, embedding, [penalties[np.argmax(agreement)]])
+    chosen = ridge_steering_matrix(found, questions, embedding, penalties)
+    assert np.argmax(agreement) != 2  # the categories differ, so the mean is not best
+    np.testing.assert_array_equal(chosen.matrices, best.matrices)
 
 
 def test_covariance_gives_the_variance_along_any_direction(rng):

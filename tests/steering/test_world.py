@@ -6,7 +6,7 @@ import torch
 
 from conceptnb._muon import orthogonalize
 from conceptnb.steering.generation import accuracy_by_source
-from conceptnb.steering.training import Recipe, load_trained, make_tokenizer, train_world
+from conceptnb.steering.training import Lesson, Recipe, load_trained, make_tokenizer, train_world
 from conceptnb.steering.world import CATEGORIES, KINDS, make_world
 
 
@@ -60,7 +60,8 @@ def test_orthogonalize_keeps_singular_vectors_and_levels_singular_values():
 
 
 def test_training_lowers_the_loss_and_repeats():
-    recipe = Recipe(steps=6, batch=4, warmup=2)
+    lesson = Lesson(3, 0.25, 0.25, 0.25, 0.25, rates=(1.0, 0.5))
+    recipe = Recipe((lesson, lesson), batch=4, warmup=2)
     one, _, record = train_world(make_world("alike"), 0, recipe, progress=False)
     other, _, _ = train_world(make_world("alike"), 0, recipe, progress=False)
     assert record["loss"] < np.log(one.config.vocab_size)
