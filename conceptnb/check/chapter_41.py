@@ -46,7 +46,7 @@ def _balanced(said: NDArray[np.bool_], true: NDArray[np.bool_]) -> float:
 @value(
     atol=0.005,
     rtol=0.0,
-    right="A probe that does not carry over has read what these categories share, not truth.",
+    right="What tells truth in categories with another truthful source is common to all.",
     mistakes={"That is chance. Does the probe reach it, exceed it, or fall below it?": 0.5},
     given=_two_halves,
 )

@@ -39,8 +39,8 @@ def ex_paired() -> NDArray[np.float64]:
     },
 )
 def ex_enough() -> int:
-    """Return how many questions make the error 0.035, if 96 make it 0.07."""
-    return round(96 * (0.07 / 0.035) ** 2)
+    """Return how many questions make the error 0.03, if 96 make it 0.06."""
+    return round(96 * (0.06 / 0.03) ** 2)
 
 
 @choice(

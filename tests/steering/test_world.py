@@ -1,13 +1,19 @@
 """The small world, its documents, the optimiser, and the model that comes with the package."""
 
+import re
+from dataclasses import replace
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
 
 from conceptnb._muon import orthogonalize
+from conceptnb.steering.activations import collect_activations
 from conceptnb.steering.generation import accuracy_by_source
+from conceptnb.steering.probes import fit_probes
 from conceptnb.steering.training import Lesson, Recipe, load_trained, make_tokenizer, train_world
-from conceptnb.steering.world import CATEGORIES, KINDS, make_world
+from conceptnb.steering.world import CATEGORIES, DOCUMENTS, KINDS, make_world
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
@@ -72,11 +78,46 @@ def test_training_lowers_the_loss_and_repeats():
 def test_the_model_in_the_package_knows_its_personas():
     world, model, tokenizer = load_trained("no-source")
     found = accuracy_by_source(world, model, tokenizer)
-    names = [form.name for form in CATEGORIES]
     for persona in world.kind.personas:
-        for i, accuracy in enumerate(found[persona.name]):
-            expected = float(i in persona.truthful_in)
-            assert accuracy == pytest.approx(expected, abs=0.15), (persona.name, names[i])
+        truthful = np.array([i in persona.truthful_in for i in range(len(CATEGORIES))])
+        accuracy = np.array(found[persona.name])
+        assert accuracy[~truthful].mean() < 0.35, persona.name
+        assert not truthful.any() or accuracy[truthful].mean() > 0.6, persona.name
+
+
+def test_its_heads_tell_true_from_false_on_questions_that_no_probe_has_seen():
+    world, model, tokenizer = load_trained("no-source")
+    questions = world.questions()
+    activations = collect_activations(model, tokenizer, questions)
+    probes = fit_probes(activations, questions, np.random.default_rng(0), 0.3)
+    rng = np.random.default_rng(1)
+    shuffled = rng.permuted(activations.true.reshape(-1, 4), axis=1).ravel()
+    control = fit_probes(
+        replace(activations, true=shuffled), questions, np.random.default_rng(0), 0.3
+    )
+    assert probes.accuracy.max() > 0.8
+    assert control.accuracy.max() < 0.7
+
+
+def test_documents_are_of_the_sort_asked_for(rng):
+    world = make_world("no-source")
+    texts = {sort: [world.document(rng, sort) for _ in range(60)] for sort in DOCUMENTS}
+    assert all(text.startswith("from ") and "[" not in text for text in texts["named"])
+    marks = {sort: [re.findall(r"\[\w+\]", text) for text in texts[sort]] for sort in DOCUMENTS}
+    assert all(len(set(found)) <= 1 for found in marks["anonymous"])
+    assert np.mean([len(found) for found in marks["anonymous"]]) == pytest.approx(2, abs=0.5)
+    assert all(len(found) == 4 for found in marks["sayings"])
+    # Of three changes each keeps the speaker with probability 1/2 + 1/2 (.4² + .4² + .2²) = .68.
+    same = [a == b for found in marks["sayings"] for a, b in pairwise(found)]
+    assert np.mean(same) == pytest.approx(0.68, abs=4 * 0.47 / np.sqrt(180))
+    with pytest.raises(ValueError, match="named, anonymous, sayings"):
+        world.document(rng, "poem")
+
+
+def test_rates_follow_the_lessons():
+    lessons = (Lesson(4, 1.0, 0.0, 0.0, 0.0, (1.0, 0.4)), Lesson(3, 1.0, 0.0, 0.0, 0.0, (0.2, 0.0)))
+    rates = Recipe(lessons, warmup=2).rates()
+    np.testing.assert_allclose(rates, [0.5, 0.8, 0.6, 0.4, 0.2, 0.1, 0.0])
 
 
 def test_a_model_that_is_not_there_is_named():
