@@ -83,4 +83,4 @@ def ex_leak() -> str:
 )
 def ex_probe_or_mean() -> NDArray[np.float64]:
     """Return the direction that separates two Gaussian clouds best: Σ⁻¹ δ."""
-    return np.linalg.solve(np.diag([4.0, 1.0]), [2.0, 1.0])
+    return np.asarray(np.linalg.solve(np.diag([4.0, 1.0]), [2.0, 1.0]), dtype=np.float64)
