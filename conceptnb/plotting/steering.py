@@ -160,7 +160,8 @@ def strengths(points: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
             )
         ax.set_title(title)
         ax.set_xlabel("α")
-    axes[0, 0].legend(fontsize=8.5)
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2)
     return figure
 
 
