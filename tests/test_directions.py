@@ -409,3 +409,19 @@ def test_tables_for_a_page_rearrange_and_change_nothing():
     assert len(shown) == 4
     with pytest.raises(ValueError, match="reproduce clip"):
         tables.agreements(record)
+
+
+def test_agreement_over_splits_forgives_linear_maps_and_sees_strangers():
+    rng = np.random.default_rng(3)
+    labels = rng.integers(0, 10, 3000)
+    angle = 2 * np.pi * np.arange(10) / 10
+    A = hue_embedding(np.column_stack([np.cos(angle), np.sin(angle)]), labels, rng)
+
+    def smallest(B):
+        return cd.agreement_over_splits(A, B, labels, np.random.default_rng(1), n_splits=3)
+
+    # not exactly one: the shrinkage of the within-class covariance depends on the basis
+    np.testing.assert_allclose(smallest(A @ rng.normal(size=(8, 8))), 1, atol=1e-3)
+    strangers = smallest(rng.normal(size=A.shape))
+    assert strangers.shape == (3,)
+    assert strangers.max() < 0.2

@@ -4,7 +4,7 @@ Works on any embedding matrix (samples, dimensions) and labels; needs numpy,
 scipy and scikit-learn only.
 """
 
-from .agreement import Agreement, Reading, agreement, readings
+from .agreement import Agreement, Reading, agreement, agreement_over_splits, readings
 from .averaging import averaged_direction, leading_directions, order_dependence
 from .estimator import METHODS, ConceptDirections
 from .evaluation import (
@@ -39,6 +39,7 @@ __all__ = [
     "Span",
     "ValuationTable",
     "agreement",
+    "agreement_over_splits",
     "all_factors",
     "averaged_direction",
     "beside_paper",
