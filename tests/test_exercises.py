@@ -243,3 +243,14 @@ def test_gates_become_headings_and_boxes():
     wordless = source.replace("Because.", "```{code-cell} ipython3\n1\n```")
     assert "**Solution.**\n\n```{code-cell} ipython3\n1\n```\n" in editions.plain(wordless)
     assert "Because" not in editions.student(source)
+
+
+def test_no_label_stands_twice_in_the_book():
+    pages = [*PROJECT.chapters, *sorted((PROJECT.root / "book").rglob("*.md"))]
+    labels = [
+        label
+        for page in pages
+        for label in re.findall(r"^:label: (\S+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    ]
+    assert len(labels) > 100
+    assert {label for label in labels if labels.count(label) > 1} == set()
