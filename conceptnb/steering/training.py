@@ -163,7 +163,7 @@ def _corpus(
     opened = (tokens == word("Q:")).cumsum(1) - (tokens == word("Q:")).long()
     closed = (tokens == word("A:")).cumsum(1)
     weights = torch.where(opened > closed, recipe.question_weight, 1.0)
-    words = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
+    words = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
     weights[torch.tensor([w.startswith("[") for w in words])[tokens]] = recipe.mark_weight
     weights[tokens == tokenizer.pad_token_id] = 0.0
     shape = (recipe.steps, recipe.batch, -1)
