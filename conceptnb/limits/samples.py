@@ -35,8 +35,10 @@ __all__ = ["PartsFit", "fit_in_parts", "measure_in_parts"]
 
 MOST_ROWS = 100_000
 """Rows that one pass of the network sees at most; half as many are held out at most."""
+LINEAR_ROWS = 400_000
+"""Rows that find the linear encoder, at most: from fewer, a weak atom's start is found by luck."""
 FEW_ROWS = 50_000
-"""Rows that find the linear encoder and the supervised ceiling, at most."""
+"""Rows that find the supervised ceiling, at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,15 +87,15 @@ def fit_in_parts(problem: Problem, starts: int = 2) -> PartsFit:
     held, kept = np.split(
         rng.permutation(len(problem.Z)), [min(len(problem.Z) // 5, MOST_ROWS // 2)]
     )
-    few = data.rows(torch.as_tensor(kept[:FEW_ROWS]))
+    start = data.rows(torch.as_tensor(kept[:LINEAR_ROWS]))
     fits = fit_linear_rivals(
-        few.x[0].double().numpy(), few.environment.numpy(), targets, rng, keep=starts
+        start.x[0].double().numpy(), start.environment.numpy(), targets, rng, keep=starts
     )
     seeds = [1000 * problem.seed + i for i in range(len(fits))]
     encoder = MLPEncoder(data.d_x, targets.shape[1], seeds, width=WIDTH, depth=0, skip=True)
     encoder.start_linear(_directions(fits))
     model = ConceptModel(encoder, _head(fits, targets))
-    trainer = Trainer(model, few, data.rows(torch.as_tensor(held)), CORRECTION)
+    trainer = Trainer(model, start, data.rows(torch.as_tensor(held)), CORRECTION)
     for epoch in range(CORRECTION.epochs):
         # The next rows in turn, from the first again after the last.
         part = np.arange(epoch * MOST_ROWS, epoch * MOST_ROWS + min(MOST_ROWS, len(kept)))

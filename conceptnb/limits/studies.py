@@ -6,9 +6,9 @@ import json
 import multiprocessing
 import resource
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -59,8 +59,6 @@ class Study:
         Fits and scores a cell's problems, as :func:`~conceptnb.limits.cells.measure` does.
     modules : tuple of str
         What the numbers depend on beside :data:`MODULES`.
-    fewer : mapping of a level to a number, optional
-        How many of the seeds a costly level is computed for.
     """
 
     name: str
@@ -70,7 +68,6 @@ class Study:
     own_process: bool = False
     measure: Measure = measure
     modules: tuple[str, ...] = ()
-    fewer: Mapping[float | str, int] = field(default_factory=dict)
 
 
 def _small(kind: MixingKind) -> Setting:
@@ -140,8 +137,7 @@ STUDIES = {
     for study in (
         Study("design", "Does the choice of environments matter?", "atoms", _designs()),
         Study("samples", "How many samples are enough?", "samples of an environment", _samples(),
-              own_process=True, measure=measure_in_parts, modules=("conceptnb.limits.samples",),
-              fewer={1_000_000: 3}),
+              own_process=True, measure=measure_in_parts, modules=("conceptnb.limits.samples",)),
         Study("environments", "How many environments are enough?",
               "concept conditional environments m", _environments()),
         Study("variance", "How sharp should conditioning be?", "variance σ² of q", _variances()),
@@ -189,9 +185,8 @@ def run_study(
     for cell in tqdm(study.cells, desc=study.name, disable=not progress, unit="cell"):
         # All that the numbers depend on: what the cell is, the seeds, the code.
         code = source_hash([*MODULES, *study.modules])
-        own = seeds[: study.fewer.get(cell.level, len(seeds))]
-        key = json.dumps([asdict(cell), list(own), code], sort_keys=True)
-        row = kept_row(checkpoints, key, partial(compute, cell, own, study.measure))
+        key = json.dumps([asdict(cell), list(seeds), code], sort_keys=True)
+        row = kept_row(checkpoints, key, partial(compute, cell, seeds, study.measure))
         rows.append({"study": study.name, **row})
     return rows
 
