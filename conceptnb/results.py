@@ -10,6 +10,7 @@ from __future__ import annotations
 import html
 import json
 import platform
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -24,6 +25,7 @@ __all__ = [
     "Result",
     "Shown",
     "beside",
+    "command_line",
     "folder",
     "is_stale",
     "load",
@@ -136,6 +138,18 @@ def save(
     path = (where or folder()) / f"{name}.json"
     write_text(path, text + "\n")
     return path
+
+
+def command_line() -> str:
+    """Return the running command, for `save`.
+
+    The folder of finished stages is left out: it is of this machine and changes no number.
+    """
+    words = sys.argv[1:]
+    if "--checkpoints" in words:
+        where = words.index("--checkpoints")
+        words = words[:where] + words[where + 2 :]
+    return " ".join(["conceptnb", *words])
 
 
 def load(name: str, where: Path | None = None) -> Result:

@@ -39,6 +39,19 @@ def test_what_is_saved_is_what_is_loaded(keep, tmp_path):
     assert results.names(tmp_path) == ["table"]
 
 
+@pytest.mark.parametrize(
+    ("words", "kept"),
+    [
+        ("reproduce limits --study noise", "reproduce limits --study noise"),
+        ("reproduce limits --checkpoints here --seeds 2", "reproduce limits --seeds 2"),
+        ("reproduce steering --checkpoints here", "reproduce steering"),
+    ],
+)
+def test_the_recorded_command_names_no_folder_of_this_machine(monkeypatch, words, kept):
+    monkeypatch.setattr("sys.argv", ["somewhere/conceptnb", *words.split()])
+    assert results.command_line() == f"conceptnb {kept}"
+
+
 def test_a_change_in_a_named_module_makes_a_table_stale(monkeypatch, tmp_path):
     package = tmp_path / "conceptnb"
     (package / "folder").mkdir(parents=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from dataclasses import asdict
 from functools import partial
@@ -63,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     path = results.save(
         out.stem,
         rows,
-        command="conceptnb " + " ".join(sys.argv[1:]),
+        command=results.command_line(),
         modules=MODULES,
         seeds=seeds,
         # Of this process or of the fits alone, where an earlier run computed rows.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -46,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     path = results.save(
         out.stem,
         rows,
-        command="conceptnb " + " ".join(sys.argv[1:]),
+        command=results.command_line(),
         modules=[*MODULES, *(module for name in chosen for module in STUDIES[name].modules)],
         seeds=seeds,
         # Of this process or of the fits alone, where cells ran elsewhere or before.

@@ -154,14 +154,6 @@ def _neutral_texts(source: str | None, count: int = 100) -> list[str]:
     return [row["text"] for row in stream.take(count)]
 
 
-def _without_checkpoints(words: list[str]) -> list[str]:
-    """Drop the folder of finished stages, which is of this machine and changes no number."""
-    if "--checkpoints" not in words:
-        return words
-    where = words.index("--checkpoints")
-    return words[:where] + words[where + 2 :]
-
-
 def _inside(folder: Path | None, name: str) -> Path | None:
     return None if folder is None else folder / name
 
@@ -173,7 +165,7 @@ def _save(
     path = results.save(
         name,
         rows,
-        command=" ".join(["conceptnb", *_without_checkpoints(sys.argv[1:])]),
+        command=results.command_line(),
         modules=MODULES,
         seeds=args.split_seeds,
         cpu_seconds=spent,

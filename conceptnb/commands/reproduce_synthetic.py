@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -82,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     path = results.save(
         out.stem,
         rows,
-        command="conceptnb " + " ".join(sys.argv[1:]),
+        command=results.command_line(),
         modules=MODULES[args.estimator],
         seeds=seeds,
         cpu_seconds=cpu_seconds,

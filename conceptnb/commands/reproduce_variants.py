@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -64,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     path = results.save(
         out.stem,
         rows,
-        command="conceptnb " + " ".join(sys.argv[1:]),
+        command=results.command_line(),
         modules=MODULES,
         seeds=seeds,
         cpu_seconds=time.process_time() - started,
