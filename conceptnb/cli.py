@@ -74,6 +74,11 @@ COMMANDS: tuple[Command, ...] = (
         "CPU time of a steering matrix under generate, and of multiple choice",
     ),
     Command(
+        "reproduce neighbours",
+        "conceptnb.commands.reproduce_neighbours",
+        "components without labels, and unmixing, on states of the small language models",
+    ),
+    Command(
         "train-world",
         "conceptnb.commands.train_world",
         "train the small language models of the steering chapters",

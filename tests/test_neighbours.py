@@ -91,3 +91,30 @@ def test_bad_input_names_the_argument(change, message):
     good = {"method": "PCA", "n_components": 4} | change
     with pytest.raises(ValueError, match=message):
         neighbours.find(Z=Z, labels=values, rng=np.random.default_rng(0), **good)
+
+
+def test_samples_of_one_group_stay_on_one_side():
+    """Labels that are the same within a group and random between groups cannot be told on."""
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(40), 10)
+    Z = rng.normal(size=(40, 30))[groups] + 0.1 * rng.normal(size=(400, 30))
+    values = {"luck": rng.permutation(np.arange(40) % 2)[groups]}
+    leaking, honest = (
+        neighbours.find("labels", Z, values, 30, np.random.default_rng(0), given).eta2["luck"]
+        for given in (None, groups)
+    )
+    assert leaking > 0.6
+    assert honest < 0.3
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        (np.zeros(5), r"groups has shape \(5,\); give one value for each of 60 samples"),
+        (np.zeros(60), "groups has a single value"),
+    ],
+)
+def test_groups_that_cannot_be_halved_are_refused(groups, message):
+    Z, values = independent(n=60)
+    with pytest.raises(ValueError, match=message):
+        neighbours.find("PCA", Z, values, 4, np.random.default_rng(0), groups)

@@ -27,6 +27,24 @@ def ex_room_for_luck() -> int:
     return math.perm(32, 5)
 
 
+@value(
+    right="The penalty prefers to see a rare concept as one that is nearly always absent.",
+    mistakes={
+        "That is exp of the mean, which is 1 for both; asked for is the mean of exp.": [1.0, 1.0],
+        "These values have variance q (1 - q); divide by its root first.": [
+            0.1 * math.exp(0.9) + 0.9 * math.exp(-0.1),
+            0.9 * math.exp(0.1) + 0.1 * math.exp(-0.9),
+        ],
+    },
+    rtol=0.01,
+)
+def ex_presence() -> NDArray[np.float64]:
+    """Return the mean of exp(z) of a standardised variable with two values, both ways."""
+    holds = np.repeat([1.0, 0.0], [1, 9])
+    z = (holds - holds.mean()) / holds.std()
+    return np.array([np.exp(z).mean(), np.exp(-z).mean()])
+
+
 @choice(
     right="After whitening, variance singles out no direction.",
     options={

@@ -12,6 +12,7 @@ __all__ = [
     "learning",
     "limits",
     "measures",
+    "neighbours",
     "owndata",
     "sentences",
     "steering",

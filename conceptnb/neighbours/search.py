@@ -1,11 +1,4 @@
-"""What is found in an embedding without labels, beside what labels and environments find.
-
-The neighbours of this work look for components that nobody named: independent ones (ICA), rarely
-active ones (sparse dictionaries, of which sparse autoencoders are the trained kind), those of
-largest variance. No labels enter them, so a component has to be *matched* to each concept
-afterwards, and a match chosen among many flatters: it is chosen on one half and judged on the
-other. The book's page on the neighbours says what each line of work promises.
-"""
+"""Methods with and without labels on one embedding: components, matched and judged."""
 
 from __future__ import annotations
 
@@ -23,14 +16,19 @@ from sklearn.exceptions import ConvergenceWarning
 from conceptnb._validation import as_points
 from conceptnb.directions import ConceptDirections, separation
 
+from .unmixing import unmix
+
 Array = NDArray[np.float64]
-Method = Literal["labels", "environments", "PCA", "ICA", "sparse dictionary", "random directions"]
+Method = Literal[
+    "labels", "environments", "PCA", "ICA", "sparse dictionary", "unmixing", "random directions"
+]
 METHODS: tuple[Method, ...] = (
     "labels",
     "environments",
     "PCA",
     "ICA",
     "sparse dictionary",
+    "unmixing",
     "random directions",
 )
 
@@ -55,6 +53,7 @@ def find(
     labels: Mapping[str, ArrayLike],
     n_components: int,
     rng: np.random.Generator,
+    groups: ArrayLike | None = None,
 ) -> Found:
     """Learn components on a random half, match them there, and judge them on the other half.
 
@@ -64,18 +63,22 @@ def find(
         "labels" is the supervised direction of `conceptnb.directions` for each concept,
         "environments" the contrastive learner of Section 6, which gets all samples as its base and
         two data sets a concept, of its first and of its last value, and is told only which belong
-        to one concept. The others see nothing of either until components are matched.
+        to one concept. The others see nothing of either until components are matched; "unmixing"
+        is that of log-posteriors, `conceptnb.neighbours.unmix`.
     Z : (samples, dimensions) embeddings
     labels : (samples,) values of each concept, by name
     n_components : int
         Leading principal components that each method works on, whitened but for the sparse
         dictionary, which has twice as many atoms.
     rng : source of the halves, of the solvers' starts and of the random directions
+    groups : (samples,), optional
+        Samples of one group, such as the answers to one question, go to the same half.
 
     Raises
     ------
     ValueError
-        If the method is not known, or there are fewer components than concepts.
+        If the method is not known, there are fewer components than concepts, or `groups` has
+        another length than Z or a single value.
     """
     if method not in METHODS:
         raise ValueError(f"method={method!r} must be one of {', '.join(METHODS)}")
@@ -85,8 +88,7 @@ def find(
             f"n_components={n_components} must lie between {len(labels)}, the number of concepts, "
             f"and {min(points.shape)}"
         )
-    order = rng.permutation(len(points))
-    train, test = order[: len(order) // 2], order[len(order) // 2 :]
+    train, test = _halves(np.arange(len(points)) if groups is None else groups, len(points), rng)
     values = {name: np.asarray(column) for name, column in labels.items()}
     pca = PCA(n_components, whiten=True, random_state=_seed(rng)).fit(points[train])
     codes = _components(method, pca, pca.transform(points), values, train, rng)
@@ -98,6 +100,22 @@ def find(
         for name, column in chosen.items()
     ]
     return Found(eta2, float(np.mean(correlations)))
+
+
+def _halves(
+    groups: ArrayLike, n_samples: int, rng: np.random.Generator
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the rows of a random half of the groups, and the other rows."""
+    of_sample = np.asarray(groups)
+    if of_sample.shape != (n_samples,):
+        raise ValueError(
+            f"groups has shape {of_sample.shape}; give one value for each of {n_samples} samples"
+        )
+    names = rng.permutation(np.unique(of_sample))
+    if len(names) < 2:
+        raise ValueError("groups has a single value; two halves need at least two groups")
+    first = np.isin(of_sample, names[: len(names) // 2])
+    return np.flatnonzero(first), np.flatnonzero(~first)
 
 
 def match(codes: ArrayLike, labels: Mapping[str, ArrayLike]) -> dict[str, int]:
@@ -127,24 +145,26 @@ def _components(
     rng: np.random.Generator,
 ) -> Array:
     """Return components (samples, at least one a concept) of whitened principal components."""
-    if method == "labels":
-        rows = [
-            ConceptDirections().fit(white[train], values[train]).directions_[0]
-            for values in labels.values()
-        ]
-        return white @ np.array(rows).T
-    if method == "environments":
-        return _from_environments(white, labels, train, rng)
-    if method == "random directions":
-        return white @ rng.normal(size=(white.shape[1], white.shape[1]))
-    if method == "PCA":
-        return white
-    if method == "sparse dictionary":
-        return _sparse_codes(white * np.sqrt(pca.explained_variance_), train, rng)
-    ica = FastICA(whiten="unit-variance", max_iter=400, tol=1e-3, random_state=_seed(rng))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # it is judged by what it finds
-        return ica.fit(white[train]).transform(white)
+    match method:
+        case "labels":
+            rows = [
+                ConceptDirections().fit(white[train], values[train]).directions_[0]
+                for values in labels.values()
+            ]
+            components = white @ np.array(rows).T
+        case "environments":
+            components = _from_environments(white, labels, train, rng)
+        case "random directions":
+            components = white @ rng.normal(size=(white.shape[1], white.shape[1]))
+        case "PCA":
+            components = white
+        case "unmixing":
+            components = white @ unmix(white[train], white.shape[1], rng)
+        case "sparse dictionary":
+            components = _sparse_codes(white * np.sqrt(pca.explained_variance_), train, rng)
+        case "ICA":
+            components = _independent(white, train, rng)
+    return components
 
 
 def _from_environments(
@@ -163,10 +183,18 @@ def _from_environments(
             rows.append(train[values[train] == value])
             environment.append(np.full(len(rows[-1]), len(targets)))
     learner = ConceptLearner(
-        len(labels), targets=targets, encoder="linear", n_starts=2, random_state=_seed(rng)
+        len(labels), targets=targets, encoder="linear", random_state=_seed(rng)
     )
     learner.fit(white[np.concatenate(rows)], np.concatenate(environment))
     return learner.transform(white)
+
+
+def _independent(white: Array, train: NDArray[np.intp], rng: np.random.Generator) -> Array:
+    """Return components (samples, dimensions), as independent as FastICA finds them."""
+    ica = FastICA(whiten="unit-variance", max_iter=400, tol=1e-3, random_state=_seed(rng))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # it is judged by what it finds
+        return ica.fit(white[train]).transform(white)
 
 
 def _sparse_codes(scores: Array, train: NDArray[np.intp], rng: np.random.Generator) -> Array:
