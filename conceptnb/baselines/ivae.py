@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from conceptnb._validation import Array, as_count, as_positive
 from conceptnb.baselines.base import Baseline
-from conceptnb.baselines.training import Budget, standardise, train
+from conceptnb.baselines.training import Budget, Standardisation, train
 from conceptnb.contrastive.encoders import MLPEncoder
 
 __all__ = ["IVAE", "IVAENetwork"]
@@ -118,8 +118,8 @@ class IVAE(Baseline):
         self.budget = budget or Budget()
 
     def _fit(self, X: Array, environment: np.ndarray, valuations: Array | None) -> None:
-        self.mean, self.scale = standardise(X)
-        x = self._scaled(X)
+        self.scaled = Standardisation(X)
+        x = self.scaled(X)
         u = torch.as_tensor(environment)
         seeds = [1000 * self.seed + 3 * i for i in range(len(X))]
         labels = int(u.max()) + 1
@@ -137,9 +137,6 @@ class IVAE(Baseline):
     @torch.no_grad()
     def _transform(self, X: Array) -> Array:
         """Return the posterior's means, at the base environment's label."""
-        x = self._scaled(X)
+        x = self.scaled(X)
         base = torch.zeros(x.shape[1], dtype=torch.int64)
         return self.network.encode(x, base)[0].double().numpy()
-
-    def _scaled(self, X: Array) -> Tensor:
-        return (torch.as_tensor(X, dtype=torch.float32) - self.mean) / self.scale

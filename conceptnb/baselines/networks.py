@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from conceptnb._validation import Array, as_count
 from conceptnb.baselines.base import Baseline
-from conceptnb.baselines.training import Budget, standardise, train
+from conceptnb.baselines.training import Budget, Standardisation, train
 from conceptnb.contrastive.encoders import Encoder, LinearEncoder, MLPEncoder, StackedLinear
 
 __all__ = ["EnvironmentClassifier", "Supervised"]
@@ -39,8 +39,8 @@ class EnvironmentClassifier(Baseline):
         self.budget = budget or Budget()
 
     def _fit(self, X: Array, environment: np.ndarray, valuations: Array | None) -> None:
-        self.mean, self.scale = standardise(X)
-        x, label = self._scaled(X), torch.as_tensor(environment)
+        self.scaled = Standardisation(X)
+        x, label = self.scaled(X), torch.as_tensor(environment)
         seeds = [1000 * self.seed + i for i in range(len(X))]
         generators = [torch.Generator().manual_seed(seed + 500) for seed in seeds]
         self.encoder = MLPEncoder(X.shape[2], self.n_components, seeds)
@@ -60,10 +60,7 @@ class EnvironmentClassifier(Baseline):
 
     @torch.no_grad()
     def _transform(self, X: Array) -> Array:
-        return self._codes(self._scaled(X)).double().numpy()
-
-    def _scaled(self, X: Array) -> Tensor:
-        return (torch.as_tensor(X, dtype=torch.float32) - self.mean) / self.scale
+        return self._codes(self.scaled(X)).double().numpy()
 
 
 class Supervised(Baseline):
@@ -72,7 +69,7 @@ class Supervised(Baseline):
     Parameters
     ----------
     encoder : {"linear", "mlp"}
-        Least squares in closed form, or the network of the book's best estimator.
+        Least squares in closed form, or a network of the authors' size that corrects it.
     seed : int
     budget : Budget, optional
         Of the network.
@@ -96,8 +93,8 @@ class Supervised(Baseline):
     def _fit(self, X: Array, environment: np.ndarray, valuations: Array | None) -> None:
         assert valuations is not None  # Baseline.fit has seen to it
         truth = valuations
-        self.mean, self.scale = standardise(X)
-        x = self._scaled(X)
+        self.scaled = Standardisation(X)
+        x = self.scaled(X)
         start = np.stack([_least_squares(a, b) for a, b in zip(x.numpy(), truth, strict=True)])
         weight = torch.as_tensor(start, dtype=torch.float32)
         seeds = [1000 * self.seed + i for i in range(len(X))]
@@ -107,7 +104,7 @@ class Supervised(Baseline):
             linear.layer.weight.data = weight
             self.network = linear
             return
-        # As the book's best estimator: from the linear solution, which it corrects.
+        # As the book's best estimator does: from the linear solution, which it corrects.
         network = MLPEncoder(X.shape[2], truth.shape[2], seeds, skip=True)
         unit = truth.std(axis=1, keepdims=True)
         target = torch.as_tensor((truth - truth.mean(axis=1, keepdims=True)) / unit).float()
@@ -121,10 +118,7 @@ class Supervised(Baseline):
 
     @torch.no_grad()
     def _transform(self, X: Array) -> Array:
-        return self.network(self._scaled(X)).double().numpy()
-
-    def _scaled(self, X: Array) -> Tensor:
-        return (torch.as_tensor(X, dtype=torch.float32) - self.mean) / self.scale
+        return self.network(self.scaled(X)).double().numpy()
 
 
 def _least_squares(X: Array, valuations: Array) -> Array:

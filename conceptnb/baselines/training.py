@@ -12,7 +12,7 @@ from tqdm.auto import tqdm
 
 from conceptnb._validation import Array, as_count
 
-__all__ = ["Budget", "standardise", "train"]
+__all__ = ["Budget", "Standardisation", "train"]
 
 
 @dataclass(frozen=True)
@@ -106,11 +106,22 @@ def train(
     return best
 
 
-def standardise(X: Array) -> tuple[Tensor, Tensor]:
-    """Return mean and scale of the columns of each problem, of shape (D, 1, columns).
+class Standardisation:
+    """Give each column of each problem mean 0 and standard deviation 1.
 
-    A constant column gets scale 1, so that it becomes zeros and not NaN.
+    A constant column becomes zeros and not NaN.
+
+    Parameters
+    ----------
+    X : array of shape (D, samples, columns)
+        What means and deviations are taken of.
     """
-    x = torch.as_tensor(X, dtype=torch.float32)
-    scale = x.std(dim=1, keepdim=True)
-    return x.mean(dim=1, keepdim=True), torch.where(scale > 0, scale, torch.ones_like(scale))
+
+    def __init__(self, X: Array) -> None:
+        x = torch.as_tensor(X, dtype=torch.float32)
+        self.mean, scale = x.mean(dim=1, keepdim=True), x.std(dim=1, keepdim=True)
+        self.scale = torch.where(scale > 0, scale, torch.ones_like(scale))
+
+    def __call__(self, X: Array) -> Tensor:
+        """Standardise rows of the same D problems, (D, rows, columns)."""
+        return (torch.as_tensor(X, dtype=torch.float32) - self.mean) / self.scale

@@ -14,7 +14,7 @@ from tqdm.auto import tqdm
 from conceptnb._validation import as_count
 from conceptnb.contrastive.data import stack
 from conceptnb.contrastive.encoders import LinearEncoder, MLPEncoder
-from conceptnb.contrastive.fitting import ConceptFit, check_targets, select_models
+from conceptnb.contrastive.fitting import ConceptFit, best_starts, check_targets
 from conceptnb.contrastive.heads import TiedHead
 from conceptnb.contrastive.linear import LinearFit, fit_linear_rivals
 from conceptnb.contrastive.model import ConceptModel, Whitening
@@ -102,36 +102,42 @@ def fit_best(
         )
         # In turn, for each problem of a stack must have the same number of starts.
         fits += [rivals[i % len(rivals)] for i in range(count)]
-    n = mask.shape[1]
     if linear:
-        encoder = LinearEncoder(train.d_x, n, numbers)
+        encoder = LinearEncoder(train.d_x, mask.shape[1], numbers)
         encoder.layer.weight.data = _directions(fits)
         model = ConceptModel(encoder, _head(fits, mask))
         before = evaluate(model, train, "softmax").double().numpy()[:, None]
         after = evaluate(model, held, "softmax").double().numpy()[:, None]
         return ConceptFit(model, whitening, before, after, after, "softmax")
     network_seeds = [1000 * seed + i for seed in numbers for i in range(count)]
-    corrected = MLPEncoder(train.d_x, n, network_seeds, width=WIDTH, depth=0, skip=True)
-    corrected.start_linear(_directions(fits))
-    trainer = Trainer(ConceptModel(corrected, _head(fits, mask)), train, held, CORRECTION)
+    trainer = Trainer(start_networks(fits, mask, network_seeds), train, held, CORRECTION)
     trainer.run(progress=progress)
-    losses = trainer.best.view(data.n_problems, count)
-    chosen = losses.argmin(dim=1) + count * torch.arange(data.n_problems)
-    return ConceptFit(
-        select_models(trainer.model, chosen),
-        whitening,
-        torch.stack(trainer.train_curve, dim=1)[chosen].double().numpy(),
-        torch.stack(trainer.held_out_curve, dim=1)[chosen].double().numpy(),
-        losses.double().numpy(),
-        "softmax",
-    )
+    return best_starts(trainer, whitening)
 
 
-def _directions(fits: list[LinearFit]) -> Tensor:
+def start_networks(
+    fits: Sequence[LinearFit], targets: np.ndarray, seeds: Sequence[int]
+) -> ConceptModel:
+    """Return P networks that begin as linear encoders, with their heads.
+
+    Parameters
+    ----------
+    fits : sequence of P LinearFit
+    targets : bool array of shape (m, n)
+        Which concepts each environment conditions on.
+    seeds : sequence of P int
+        Fix what each network adds to its linear encoder.
+    """
+    encoder = MLPEncoder(len(fits[0].W), targets.shape[1], seeds, width=WIDTH, depth=0, skip=True)
+    encoder.start_linear(_directions(fits))
+    return ConceptModel(encoder, _head(fits, targets))
+
+
+def _directions(fits: Sequence[LinearFit]) -> Tensor:
     return torch.as_tensor(np.stack([fit.W for fit in fits]), dtype=torch.float32)
 
 
-def _head(fits: list[LinearFit], mask: np.ndarray) -> TiedHead:
+def _head(fits: Sequence[LinearFit], mask: np.ndarray) -> TiedHead:
     head = TiedHead(len(fits), torch.as_tensor(mask))
     head.alpha.data = torch.as_tensor(np.stack([f.alpha[None] for f in fits])).float()
     head.gamma.data = torch.as_tensor(np.stack([f.gamma.T for f in fits])).float()

@@ -162,13 +162,31 @@ def fit_concepts(
     model = ConceptModel(_build_encoder(encoder, data, n, start_seeds, skip), head).to(device)
     trainer = Trainer(model, *data.split(held_out), config)
     trainer.run(checkpoint=checkpoint, progress=progress)
-    losses = trainer.best.view(data.n_problems, count)
-    chosen = losses.argmin(dim=1) + count * torch.arange(data.n_problems, device=device)
+    return best_starts(trainer, whitening)
+
+
+def best_starts(trainer: Trainer, whitening: Whitening | None) -> ConceptFit:
+    """Keep, of every problem's starts, the model with the lowest held-out loss.
+
+    Parameters
+    ----------
+    trainer : Trainer
+        That has run.
+    whitening : Whitening or None
+        What its data have been through.
+    """
+    losses = trainer.best.view(trainer.train.n_problems, -1)
+    first = torch.arange(trainer.model.n_models, device=losses.device).view(losses.shape)[:, 0]
+    chosen = first + losses.argmin(dim=1)
+
+    def curve(epochs: list[torch.Tensor]) -> Array:
+        return torch.stack(epochs, dim=1)[chosen].cpu().double().numpy()
+
     return ConceptFit(
-        model=select_models(model, chosen),
+        model=select_models(trainer.model, chosen),
         whitening=whitening,
-        train_curve=torch.stack(trainer.train_curve, dim=1)[chosen].cpu().double().numpy(),
-        held_out_curve=torch.stack(trainer.held_out_curve, dim=1)[chosen].cpu().double().numpy(),
+        train_curve=curve(trainer.train_curve),
+        held_out_curve=curve(trainer.held_out_curve),
         held_out_loss=losses.cpu().double().numpy(),
         kind=trainer.config.loss,
     )

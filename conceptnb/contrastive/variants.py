@@ -16,7 +16,7 @@ from conceptnb._tables import Table
 from conceptnb._validation import Array, as_count
 from conceptnb.contrastive.data import stack
 from conceptnb.contrastive.encoders import Encoder, LinearEncoder, MLPEncoder
-from conceptnb.contrastive.fitting import ConceptFit, oracle_loss, select_models
+from conceptnb.contrastive.fitting import ConceptFit, best_starts, oracle_loss
 from conceptnb.contrastive.heads import GeneralHead, Head, TargetHead, TiedHead
 from conceptnb.contrastive.model import ConceptModel, Whitening
 from conceptnb.contrastive.training import Trainer, TrainingConfig
@@ -102,16 +102,7 @@ def fit_variant(
     chosen_config = replace(config, loss=variant.loss, l1=variant.l1)
     trainer = Trainer(model, *data.split(), chosen_config)
     trainer.run(progress=False)
-    losses = trainer.best.view(len(problems), STARTS)
-    chosen = losses.argmin(dim=1) + STARTS * torch.arange(len(problems))
-    return ConceptFit(
-        select_models(model, chosen),
-        whitening,
-        torch.stack(trainer.train_curve, dim=1)[chosen].double().numpy(),
-        torch.stack(trainer.held_out_curve, dim=1)[chosen].double().numpy(),
-        losses.double().numpy(),
-        variant.loss,
-    )
+    return best_starts(trainer, whitening)
 
 
 def compare_variants(

@@ -249,7 +249,7 @@ def measure(cell: Cell, seeds: Sequence[int]) -> dict[str, Any]:
     for prefix, code in codes.items():
         values[f"{prefix}r2"] = [metrics.r2(d.truth, h) for d, h in zip(drawn, code, strict=True)]
         values[f"{prefix}mcc"] = [metrics.mcc(d.truth, h) for d, h in zip(drawn, code, strict=True)]
-    read = [_read(cell, d) for d in drawn]
+    read = [read_off(cell, d) for d in drawn]
     values["read_r2"], values["read_mcc"] = [r for r, _ in read], [m for _, m in read]
     values["chance_mcc"] = [
         chance_mcc(d.truth[:READ], h[:READ], np.random.default_rng((d.problem.seed, 5)), draws=5)
@@ -258,7 +258,7 @@ def measure(cell: Cell, seeds: Sequence[int]) -> dict[str, Any]:
     return {"values": values, "cpu_seconds": cpu_seconds}
 
 
-def _read(cell: Cell, drawn: Drawn) -> tuple[float | None, float | None]:
+def read_off(cell: Cell, drawn: Drawn) -> tuple[float | None, float | None]:
     """R² and MCC of the valuations read off the true log-odds, where (86) is their form."""
     problem = drawn.problem
     solvable = cell.setting.n <= 4 and peeling_order(problem.design) is not None

@@ -14,20 +14,19 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.special import logsumexp
 from tqdm.auto import tqdm
 
 from conceptnb import metrics
 from conceptnb._validation import Array
 from conceptnb.baselines import RandomProjection, Supervised
 from conceptnb.concepts import random_atoms
-from conceptnb.contrastive import MLPEncoder, Trainer, stack
-from conceptnb.contrastive.best import CORRECTION, WIDTH, _directions, _head
+from conceptnb.contrastive import Trainer, contrastive_loss, stack
+from conceptnb.contrastive.best import CORRECTION, start_networks
 from conceptnb.contrastive.fitting import select_models
 from conceptnb.contrastive.linear import fit_linear_rivals
 from conceptnb.contrastive.model import ConceptModel, Whitening
 from conceptnb.disentanglement import chance_mcc
-from conceptnb.limits.cells import FRESH, READ, Cell, Drawn, _read, build_design
+from conceptnb.limits.cells import FRESH, READ, Cell, Drawn, build_design, read_off
 from conceptnb.sampling import random_mixture
 from conceptnb.synthetic import Problem, draw_problem
 
@@ -92,9 +91,7 @@ def fit_in_parts(problem: Problem, starts: int = 2) -> PartsFit:
         start.x[0].double().numpy(), start.environment.numpy(), targets, rng, keep=starts
     )
     seeds = [1000 * problem.seed + i for i in range(len(fits))]
-    encoder = MLPEncoder(data.d_x, targets.shape[1], seeds, width=WIDTH, depth=0, skip=True)
-    encoder.start_linear(_directions(fits))
-    model = ConceptModel(encoder, _head(fits, targets))
+    model = start_networks(fits, targets, seeds)
     trainer = Trainer(model, start, data.rows(torch.as_tensor(held)), CORRECTION)
     for epoch in range(CORRECTION.epochs):
         # The next rows in turn, from the first again after the last.
@@ -161,14 +158,12 @@ def _score(cell: Cell, problem: Problem, fit: PartsFit) -> dict[str, float | Non
     for prefix, code in codes.items():
         values[f"{prefix}r2"] = metrics.r2(drawn.truth, code)
         values[f"{prefix}mcc"] = metrics.mcc(drawn.truth, code)
-    values["read_r2"], values["read_mcc"] = _read(cell, drawn)
+    values["read_r2"], values["read_mcc"] = read_off(cell, drawn)
     values["chance_mcc"] = chance_mcc(drawn.truth[:READ], learned[:READ], rng, draws=5)
     return values
 
 
 def _loss(log_odds: Array, problem: Problem, rows: np.ndarray) -> float:
     """Softmax loss of true log-odds at some rows, with the shares of all rows as priors."""
-    shares = np.bincount(problem.environment) / len(problem.environment)
-    logits = np.column_stack([np.zeros(len(rows)), log_odds]) + np.log(shares)
-    own = logits[np.arange(len(rows)), problem.environment[rows]]
-    return float(np.mean(logsumexp(logits, axis=1) - own))
+    held = stack([problem.Z], problem.environment, torch.float64).rows(torch.as_tensor(rows))
+    return float(contrastive_loss(torch.as_tensor(log_odds[None]), held, "softmax"))

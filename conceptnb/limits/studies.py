@@ -70,6 +70,9 @@ class Study:
     modules: tuple[str, ...] = ()
 
 
+KINDS: tuple[MixingKind, ...] = ("linear", "nonlinear")
+
+
 def _small(kind: MixingKind) -> Setting:
     return Setting(kind, 2, 3, 4)
 
@@ -77,7 +80,8 @@ def _small(kind: MixingKind) -> Setting:
 def _designs() -> tuple[Cell, ...]:
     names: dict[DesignKind, str] = {"authors": "authors'", "star": "star", "path": "path"}
     return tuple(
-        Cell(Setting("linear", *sizes), f"n = {sizes[0]}", f"{names[design]}, linear", design)
+        Cell(Setting(kind, *sizes), f"n = {sizes[0]}", f"{names[design]}, {kind}", design)
+        for kind in KINDS
         for design in names
         for sizes in ((2, 3, 4), (3, 4, 6), (4, 8, 10))
     )
@@ -92,15 +96,18 @@ def _samples() -> tuple[Cell, ...]:
 
 def _environments() -> tuple[Cell, ...]:
     total = 4 * FEW  # rows of all concept conditional environments together, for every m
+    sizes = {"n = 2, nonlinear": (2, 3, 4), "n = 3, nonlinear": (3, 4, 6)}
     return tuple(
-        Cell(_small("nonlinear"), m, "nonlinear", "sized", m, samples=total // m)
-        for m in range(1, 6)
+        Cell(Setting("nonlinear", *size), m, series, "sized", m, samples=total // m)
+        for series, size in sizes.items()
+        for m in range(max(size[0] - 1, 1), 2 * size[0] + 2)
     )
 
 
 def _variances() -> tuple[Cell, ...]:
     return tuple(
-        Cell(_small("linear"), variance, "linear", samples=FEW, variance=variance)
+        Cell(_small(kind), variance, kind, samples=FEW, variance=variance)
+        for kind in KINDS
         for variance in (0.0002, PAPER_VARIANCE, 0.05, 0.5)
     )
 
@@ -115,12 +122,13 @@ def _spreads() -> tuple[Cell, ...]:
 
 
 def _laws() -> tuple[Cell, ...]:
-    return tuple(Cell(_small("linear"), law, "linear", "path", law=law) for law in LAWS)
+    return tuple(Cell(_small(kind), law, kind, "path", law=law) for kind in KINDS for law in LAWS)
 
 
 def _noises() -> tuple[Cell, ...]:
     return tuple(
-        Cell(_small("linear"), noise, "linear", samples=FEW, noise=noise)
+        Cell(_small(kind), noise, kind, samples=FEW, noise=noise)
+        for kind in KINDS
         for noise in (0.0, 0.03, 0.1, 0.5)
     )
 
@@ -128,7 +136,7 @@ def _noises() -> tuple[Cell, ...]:
 def _dimensions() -> tuple[Cell, ...]:
     return tuple(
         Cell(Setting("linear", 10, d_z, d_z * 6 // 5), d_z, "n = 10", "path", samples=FEW)
-        for d_z in (15, 100)
+        for d_z in (15, 30, 60, 100)
     )
 
 
