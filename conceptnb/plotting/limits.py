@@ -74,6 +74,33 @@ def study(rows: Sequence[Row], axis: str, *, log: bool = False) -> Figure:
 
 
 @styled
+def cost(rows: Sequence[Row]) -> Figure:
+    """Draw CPU seconds a fit and peak memory against the latent dimension.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        Of the study ``dimension`` of ``conceptnb reproduce limits``.
+    """
+    dimensions = [row["dz"] for row in rows]
+    figure, axes = new_figure(1, 2, height=2.9)
+    for k, (ax, name, title) in enumerate(
+        zip(
+            axes[0],
+            ("cpu_seconds", "peak_gb"),
+            ("CPU seconds a fit", "Peak memory (GB)"),
+            strict=True,
+        )
+    ):
+        values = [row[name] for row in rows]
+        ax.plot(dimensions, values, color=PALETTE[k], marker=MARKERS[k], linestyle=LINES[k])
+        ax.set(
+            title=title, xlabel="latent dimension", xticks=dimensions, ylim=(0, 1.15 * max(values))
+        )
+    return figure
+
+
+@styled
 def baselines(rows: Sequence[Row]) -> Figure:
     """Draw R² and MCC of every method on every setting, linear mixing left, nonlinear right.
 
