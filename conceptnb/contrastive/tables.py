@@ -13,6 +13,7 @@ from conceptnb import metrics
 from conceptnb._validation import Array
 from conceptnb.contrastive.best import fit_best
 from conceptnb.contrastive.fitting import ConceptFit, fit_concepts, oracle_loss
+from conceptnb.contrastive.sides import true_sides
 from conceptnb.synthetic import PAPER_SAMPLES, PAPER_SEEDS, Problem, Setting, draw_problem
 
 __all__ = ["Estimator", "fit_problems", "reproduce_row", "score"]
@@ -105,6 +106,7 @@ def reproduce_row(
         Plain JSON values. Means and standard deviations (of the population, as numpy's
         ``std``) are over seeds; lists have one entry a seed. Losses are held-out, in
         nats; ``oracle_loss`` is that of the true log-odds on the same rows.
+        ``mcc_sides`` is the fresh MCC after :func:`~conceptnb.contrastive.sides.true_sides`.
         ``cpu_seconds`` is the fit's share a problem.
     """
     problems = [draw_problem(setting, seed, samples=samples) for seed in seeds]
@@ -118,6 +120,11 @@ def reproduce_row(
         learned = fit.valuations([p.mixing(Z) for p, Z in zip(problems, latents, strict=True)])
         pairs = [score(p, h, Z) for p, h, Z in zip(problems, learned, latents, strict=True)]
         scores[f"r2{suffix}"], scores[f"mcc{suffix}"] = zip(*pairs, strict=True)
+    # `learned` and `latents` are those of the fresh samples now.
+    scores["mcc_sides"] = tuple(
+        score(p, true_sides(p, fit, i, Z, h), Z)[1]
+        for i, (p, h, Z) in enumerate(zip(problems, learned, latents, strict=True))
+    )
     oracle = oracle_loss([p.log_odds() for p in problems], problems[0].environment, kind=fit.kind)
     row: dict[str, Any] = {
         "mixing": setting.mixing,

@@ -36,7 +36,7 @@ def unmix(X: ArrayLike, n_components: int, rng: np.random.Generator, weight: flo
     W : (dimensions, n_components)
         ``X @ W`` are the log-posteriors, in unit variance and without their constant: neither is
         determined by a linear mixture. Nor is which of two values a component stands for, since
-        log p and log (1 - p) fall and rise together.
+        log (1 - p) falls where log p rises.
 
     Raises
     ------
