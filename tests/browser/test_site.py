@@ -16,8 +16,8 @@ pytestmark = pytest.mark.site
 
 WINDOWS = {"phone": (390, 844), "tablet": (820, 1180), "desktop": (1440, 1000)}
 # A page is loaded in the first window and then resized to the others, as by a reader who turns
-# a tablet. Nothing but colours differs between the schemes: two windows do for the dark one.
-VISITS = {"light": ("desktop", "tablet", "phone"), "dark": ("phone", "desktop")}
+# a tablet.
+VISITS = {"light": ("desktop", "tablet", "phone"), "dark": ("phone", "tablet", "desktop")}
 PATIENCE = 120_000  # milliseconds for a page to load on a busy machine
 GENERATED = ("genindex.html", "py-modindex.html", "prf-prf.html", "index.html")
 ELSEWHERE = ("_modules/", "slides/")  # slides have a test of their own
