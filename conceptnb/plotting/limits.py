@@ -156,11 +156,14 @@ def codes(true: ArrayLike, learned: Mapping[str, ArrayLike], atom: int = 0) -> F
 
 
 def _places(levels: Sequence[Any], log: bool) -> Array:
-    """Where levels lie on the axis: words side by side, numbers at their values."""
+    """Where levels lie on the axis: numbers at their values if all can be told apart there."""
     if any(isinstance(level, str) for level in levels):
         return np.arange(len(levels), dtype=float)
     values = np.asarray(levels, dtype=float)
-    return np.where(values > 0, values, np.nan) if log else values
+    if log:
+        return np.where(values > 0, values, np.nan)
+    crowded = np.diff(np.sort(values)).min(initial=np.inf) < 0.08 * np.ptp(values)
+    return np.arange(len(levels), dtype=float) if crowded else values
 
 
 def _beside(places: Array, k: int, count: int, log: bool) -> Array:
