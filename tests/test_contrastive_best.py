@@ -305,28 +305,22 @@ def test_stacked_training_is_cheaper_than_an_ordinary_loop():
 def test_sides_change_no_log_odds_and_only_atoms_of_one_environment():
     problem = draw_problem(Setting("nonlinear", 2, 3, 4), 6, samples=300)
     fit = fit_problems([problem], "faithful", progress=False)
-    Z = problem.Z
-    truth = problem.valuations(Z)
-    alone = [k for k in range(2) if (problem.design.M[:, k] > 0).sum() == 1]
-    plane = problem.design.B[problem.design.M > 0][0] * problem.design.variance
+    Z, truth = problem.Z, problem.valuations()
+    [k] = [k for k in range(2) if (problem.design.M[:, k] > 0).sum() == 1]
+    [e] = np.flatnonzero(problem.design.M[:, k])
     beta, gamma = (c[0].detach().numpy() for c in fit.model.head.coefficients())
     # Learned valuations that are the truth in the head's units, but mirrored on one component.
-    e = int((problem.design.M[:, alone[0]] > 0).argmax())
-    learned = fit.valuations([problem.X])[0]
-    centre = gamma[alone[0], e] / (2 * beta[alone[0], e])
+    mirrored = fit.valuations([problem.X])[0]
+    plane = gamma[k, e] / (2 * beta[k, e])
+    gap = (truth[:, k] - problem.design.B[e, k] * problem.design.variance) / np.sqrt(beta[k, e])
     last = problem.base.component_log_density(Z).argmax(axis=1) == 2
-    mirrored = learned.copy()
-    mirrored[:, alone[0]] = centre + np.abs(beta[alone[0], e]) ** -0.5 * (
-        truth[:, alone[0]] - plane
-    )
-    mirrored[last, alone[0]] = 2 * centre - mirrored[last, alone[0]]
-    assert mcc(truth[:, alone], mirrored[:, alone]) < 0.999
+    mirrored[:, k] = plane + np.where(last, -gap, gap)
+    assert mcc(truth[:, [k]], mirrored[:, [k]]) < 0.999
     turned = true_sides(problem, fit, 0, Z, mirrored)
-    assert mcc(truth[:, alone], turned[:, alone]) == pytest.approx(1, abs=1e-9)
+    assert mcc(truth[:, [k]], turned[:, [k]]) == pytest.approx(1, abs=1e-9)
 
     def odds(h):
         return -(h**2) @ beta + h @ gamma
 
     np.testing.assert_allclose(odds(turned), odds(mirrored), atol=1e-4)
-    others = [k for k in range(2) if k not in alone]
-    np.testing.assert_array_equal(turned[:, others], mirrored[:, others])
+    np.testing.assert_array_equal(turned[:, 1 - k], mirrored[:, 1 - k])

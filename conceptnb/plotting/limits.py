@@ -84,19 +84,12 @@ def cost(rows: Sequence[Row]) -> Figure:
     """
     dimensions = [row["dz"] for row in rows]
     figure, axes = new_figure(1, 2, height=2.9)
-    for k, (ax, name, title) in enumerate(
-        zip(
-            axes[0],
-            ("cpu_seconds", "peak_gb"),
-            ("CPU seconds a fit", "Peak memory (GB)"),
-            strict=True,
-        )
-    ):
+    titles = {"cpu_seconds": "CPU seconds a fit", "peak_gb": "Peak memory (GB)"}
+    for k, (ax, name) in enumerate(zip(axes[0], titles, strict=True)):
         values = [row[name] for row in rows]
         ax.plot(dimensions, values, color=PALETTE[k], marker=MARKERS[k], linestyle=LINES[k])
-        ax.set(
-            title=title, xlabel="latent dimension", xticks=dimensions, ylim=(0, 1.15 * max(values))
-        )
+        ax.set(title=titles[name], xlabel="latent dimension", xticks=dimensions)
+        ax.set_ylim(0, 1.15 * max(values))
     return figure
 
 
