@@ -1,6 +1,7 @@
 """Contrastive concept learning: encoder, log-odds head and loss of Appendix F, stacked."""
 
 from conceptnb.contrastive.best import fit_best
+from conceptnb.contrastive.clusters import ClusterWhitening, fit_clustered
 from conceptnb.contrastive.data import Stack, stack
 from conceptnb.contrastive.encoders import Encoder, LinearEncoder, MLPEncoder
 from conceptnb.contrastive.fitting import ConceptFit, fit_concepts, oracle_loss
@@ -10,6 +11,7 @@ from conceptnb.contrastive.model import ConceptModel, Whitening, contrastive_los
 from conceptnb.contrastive.training import Trainer, TrainingConfig, evaluate
 
 __all__ = [
+    "ClusterWhitening",
     "ConceptFit",
     "ConceptLearner",
     "ConceptModel",
@@ -27,6 +29,7 @@ __all__ = [
     "contrastive_loss",
     "evaluate",
     "fit_best",
+    "fit_clustered",
     "fit_concepts",
     "oracle_loss",
     "stack",

@@ -25,12 +25,15 @@ from conceptnb.synthetic import PAPER_SEEDS, Problem, Setting, draw_problem
 if TYPE_CHECKING:
     import pandas as pd
 
+    from conceptnb.results import Result
+
 __all__ = [
     "below_paper",
     "compare_speed",
     "comparison",
     "excess_losses",
     "outside_two_std",
+    "paired_scores",
     "paper_row",
     "score_on_fresh",
 ]
@@ -170,6 +173,51 @@ def excess_losses(
     ]
     gaps = [np.subtract(seeds["held_out_loss"], seeds["oracle_loss"]) for seeds in chosen]
     return np.concatenate(gaps), np.concatenate([seeds["mcc"] for seeds in chosen])
+
+
+def paired_scores(first: Result, second: Result, metric: str) -> Table:
+    """Compare two estimators problem by problem, on fresh base samples.
+
+    Parameters
+    ----------
+    first, second : Result
+        Files of ``conceptnb reproduce synthetic`` with the same seeds; rows that only one
+        of them has are left out.
+    metric : {"r2", "mcc"}
+
+    Returns
+    -------
+    Table
+        A row a setting: mean ± std of both, and of their difference the mean ± its
+        standard error over seeds, and in how many problems it is positive.
+    """
+    if first.seeds != second.seeds:
+        raise ValueError(f"the files have other seeds: {first.seeds} and {second.seeds}")
+    key = f"{metric}_fresh"
+    scores = [
+        {
+            (row["mixing"], row["n"], row["dz"], row["dx"]): np.array(seeds[key])
+            for row, seeds in zip(result.rows, result.notes["by_seed"], strict=True)
+        }
+        for result in (first, second)
+    ]
+    lines = []
+    for setting in (s for s in scores[0] if s in scores[1]):
+        one, other = scores[0][setting], scores[1][setting]
+        gain = other - one
+        error = gain.std(ddof=1) / np.sqrt(len(gain))
+        lines.append(
+            {
+                "(n, d_z, d_x)": str(setting[1:]),
+                **{
+                    result.rows[0]["estimator"]: [float(values.mean()), float(values.std())]
+                    for result, values in ((first, one), (second, other))
+                },
+                "difference": [float(gain.mean()), float(error)],
+                "higher in": f"{(gain > 0).sum()} of {len(gain)}",
+            }
+        )
+    return Table(lines, ".3f")
 
 
 def compare_speed(

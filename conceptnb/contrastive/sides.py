@@ -3,8 +3,8 @@ r"""Sides: what the contrastive loss cannot tell where the base falls into islan
 An atom that one environment alone conditions on enters (86) only as
 :math:`(\langle a, z\rangle - b)^2`. On a base of several components that lie apart, reflecting the
 learned valuation about its plane on one component alone leaves every log-odds, and so every loss,
-exactly as it was. Assumption 4 excludes such atoms; the authors' environments have them
-(``protocol of Tables 1 and 7``). Here the truth chooses the sides: a control, and no estimator.
+exactly as it was. Assumption 4 excludes such atoms; the authors' environments for Tables 1 and 7
+have them. Here the truth chooses the sides: a control, and no estimator.
 """
 
 from __future__ import annotations

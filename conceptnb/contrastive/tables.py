@@ -12,13 +12,14 @@ import numpy as np
 from conceptnb import metrics
 from conceptnb._validation import Array
 from conceptnb.contrastive.best import fit_best
+from conceptnb.contrastive.clusters import fit_clustered
 from conceptnb.contrastive.fitting import ConceptFit, fit_concepts, oracle_loss
 from conceptnb.contrastive.sides import true_sides
 from conceptnb.synthetic import PAPER_SAMPLES, PAPER_SEEDS, Problem, Setting, draw_problem
 
 __all__ = ["Estimator", "fit_problems", "reproduce_row", "score"]
 
-Estimator = Literal["faithful", "best"]
+Estimator = Literal["faithful", "best", "clustered"]
 SCORED_SAMPLES = 5000
 """Base samples that R² and MCC are taken on, as in the authors' code."""
 
@@ -37,9 +38,11 @@ def fit_problems(
     problems : sequence of Problem
         Of one setting and design; the estimator sees their observations and
         environments, and which atoms an environment conditions on.
-    estimator : {"faithful", "best"}
-        The authors' protocol with one start, or the book's best
-        (:func:`~conceptnb.contrastive.fit_best`).
+    estimator : {"faithful", "best", "clustered"}
+        The authors' protocol with one start, the book's best
+        (:func:`~conceptnb.contrastive.fit_best`), or, for nonlinear mixing, the one that
+        also knows that the base is three clusters which are alike
+        (:func:`~conceptnb.contrastive.fit_clustered`).
     checkpoint : Path, optional
         See :meth:`~conceptnb.contrastive.Trainer.run`; of the faithful protocol.
     progress : bool
@@ -61,12 +64,16 @@ def fit_problems(
             checkpoint=checkpoint,
             progress=progress,
         )
+    seeds = [problem.seed for problem in problems]
     if estimator == "best":
-        seeds = [problem.seed for problem in problems]
         return fit_best(
             observations, first.environment, targets, linear=linear, seeds=seeds, progress=progress
         )
-    raise ValueError(f"estimator must be 'faithful' or 'best', got {estimator!r}")
+    if estimator == "clustered":
+        return fit_clustered(
+            observations, first.environment, targets, seeds=seeds, progress=progress
+        )
+    raise ValueError(f"estimator must be 'faithful', 'best' or 'clustered', got {estimator!r}")
 
 
 def score(problem: Problem, valuations: Array, Z: Array) -> tuple[float, float]:
@@ -92,7 +99,7 @@ def reproduce_row(
     Parameters
     ----------
     setting : Setting
-    estimator : {"faithful", "best"}
+    estimator : {"faithful", "best", "clustered"}
     seeds : sequence of int
         One problem each.
     samples : int

@@ -1,0 +1,313 @@
+r"""Bases that fall into clusters: each is straightened by its own covariance.
+
+Where an environment has no samples, no contrastive loss says on which side of its plane a part
+of the base lies (chapter "Tables 1 and 7"). :func:`fit_clustered` adds what the base itself
+says, under an assumption that the paper does not make, though its experiments nearly satisfy it
+(Appendix G): the base is a mixture of clusters that have *one covariance* Σ in latent space. On
+a small cluster a smooth mixing is nearly affine, :math:`f(z) \approx m_j + J_j (z - \mu_j)`, so
+the cluster's covariance in x is :math:`C_j \approx J_j \Sigma J_j^\top`, and
+:math:`C_j^{-1/2}(x - m_j)` is :math:`\Sigma^{-1/2}(z - \mu_j)` up to a rotation. Clusters are
+joined as if that rotation were the same in all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from sklearn.mixture import GaussianMixture
+from torch import Tensor
+from torch.nn import functional
+from tqdm.auto import tqdm
+
+from conceptnb._validation import Array, as_count
+from conceptnb.contrastive.best import CORRECTION, start_networks
+from conceptnb.contrastive.data import Stack, stack
+from conceptnb.contrastive.fitting import ConceptFit, check_targets, select_models
+from conceptnb.contrastive.linear import LinearFit, fit_linear_rivals
+from conceptnb.contrastive.model import Whitening, repeat_rows
+from conceptnb.contrastive.training import Trainer
+from conceptnb.contrastive.variants import smallest_of_the_best
+
+__all__ = ["ClusterWhitening", "fit_clustered", "slope_disagreement"]
+
+ROWS = 10_000
+"""Base rows that find the clusters, at most."""
+
+
+class ClusterWhitening(Whitening):
+    r"""Whitened observations, and beside them coordinates in which clusters are alike.
+
+    The first are :math:`\sum_j r_j(x) (\bar C^{-1/2} m_j + C_j^{-1/2} (x - m_j))`, whitened, where
+    r are the responsibilities of a Gaussian mixture of the base with means m and covariances C,
+    and :math:`\bar C` is the mean covariance. With one cluster they are whitened observations
+    once more. Not in the paper.
+
+    Parameters
+    ----------
+    plain : Whitening
+        Of the observations.
+    log_weights : tensor of shape (D, K)
+    centres : tensor of shape (D, K, d_x)
+    factors : tensor of shape (D, K, d_x, d_x)
+        Such that precisions are ``factors @ factors.mT``.
+    maps : tensor of shape (D, K, d_x, r)
+    offsets : tensor of shape (D, K, r)
+        Coordinates of x in cluster j are ``offsets + (x - centres) @ maps``.
+    """
+
+    log_weights: Tensor
+    centres: Tensor
+    factors: Tensor
+    maps: Tensor
+    offsets: Tensor
+
+    def __init__(
+        self,
+        plain: Whitening,
+        log_weights: Tensor,
+        centres: Tensor,
+        factors: Tensor,
+        maps: Tensor,
+        offsets: Tensor,
+    ) -> None:
+        super().__init__(plain.mean, plain.matrix)
+        self.register_buffer("log_weights", log_weights)
+        self.register_buffer("centres", centres)
+        self.register_buffer("factors", factors)
+        self.register_buffer("maps", maps)
+        self.register_buffer("offsets", offsets)
+
+    @property
+    def rank(self) -> int:
+        """Number r of columns that are coordinates; whitened observations follow."""
+        return self.maps.shape[-1]
+
+    @classmethod
+    def fit_clusters(
+        cls, data: Stack, n_clusters: int, seeds: Sequence[int], *, shrinkage: float = 1e-3
+    ) -> ClusterWhitening:
+        """Estimate from the rows of environment 0 of every problem.
+
+        Parameters
+        ----------
+        data : Stack
+        n_clusters : int
+            Number K of clusters.
+        seeds : sequence of D int
+            Fix the starts of the mixtures.
+        shrinkage : float
+            Part of the mean variance that is added to every covariance before it is inverted:
+            a direction in which a cluster hardly varies is not one to extrapolate along.
+        """
+        base = data.x[:, data.environment == 0].double().numpy()
+        parts = [
+            _straighten(x, n_clusters, seed, shrinkage) for x, seed in zip(base, seeds, strict=True)
+        ]
+        log_weights, centres, factors, maps, offsets = (
+            torch.as_tensor(np.stack(arrays)) for arrays in zip(*parts, strict=True)
+        )
+        rough = cls(
+            Whitening.fit(replace(data, x=data.x.double())),
+            log_weights, centres, factors, maps, offsets,
+        )  # fmt: skip
+        coordinates = replace(data, x=rough.coordinates(data.x.double()))
+        final = Whitening.fit(coordinates)
+        fitted = cls(
+            rough,
+            log_weights,
+            centres,
+            factors,
+            maps @ final.matrix[:, None],
+            (offsets - final.mean) @ final.matrix,
+        )
+        return fitted.to(data.x)
+
+    def responsibilities(self, x: Tensor) -> Tensor:
+        """Return the probability of every cluster, (D, rows, K), of observations (D, rows, d_x)."""
+        logs = []
+        for j in range(self.centres.shape[1]):
+            distance = ((x - self.centres[:, j, None]) @ self.factors[:, j]).square().sum(dim=2)
+            volume = self.factors[:, j].diagonal(dim1=1, dim2=2).log().sum(dim=1)
+            logs.append((self.log_weights[:, j] + volume)[:, None] - distance / 2)
+        return torch.stack(logs, dim=2).softmax(dim=2)
+
+    def coordinates(self, x: Tensor) -> Tensor:
+        """Return coordinates in which clusters are alike, (D, rows, r)."""
+        shares = self.responsibilities(x)
+        return sum(
+            shares[..., j, None]
+            * (self.offsets[:, j, None] + (x - self.centres[:, j, None]) @ self.maps[:, j])
+            for j in range(self.centres.shape[1])
+        )  # type: ignore[return-value]  # sum starts from 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (D, rows, d_x) to coordinates and whitened observations side by side."""
+        return torch.cat([self.coordinates(x), super().forward(x)], dim=2)
+
+
+def _straighten(
+    x: Array, n_clusters: int, seed: int, shrinkage: float
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Return the arguments of `ClusterWhitening` for one problem, before the last whitening."""
+    unit = x.std()  # sklearn adds a fixed amount to covariances
+    mixture = GaussianMixture(n_clusters, n_init=2, random_state=seed).fit(x[:ROWS] / unit)
+    mean_covariance = np.einsum("j,jab->ab", mixture.weights_, mixture.covariances_)
+    floor = shrinkage * np.trace(mean_covariance) / len(mean_covariance)
+    return (
+        np.log(mixture.weights_),
+        mixture.means_ * unit,
+        mixture.precisions_cholesky_ / unit,
+        np.stack([_inverse_root(c, floor) for c in mixture.covariances_]) / unit,
+        mixture.means_ @ _inverse_root(mean_covariance, floor),
+    )
+
+
+def _inverse_root(covariance: Array, floor: float) -> Array:
+    values, vectors = np.linalg.eigh(covariance)
+    return (vectors / np.sqrt(np.maximum(values, 0) + floor)) @ vectors.T
+
+
+def fit_clustered(
+    observations: Sequence[ArrayLike],
+    environment: ArrayLike,
+    targets: ArrayLike,
+    *,
+    n_clusters: int = 3,
+    starts: int = 3,
+    seeds: Sequence[int] | None = None,
+    held_out: float = 0.2,
+    progress: bool = True,
+) -> ConceptFit:
+    """Learn concepts with known targets, where the base falls into clusters that are alike.
+
+    As :func:`~conceptnb.contrastive.fit_best` with a nonlinear encoder, but linear encoders
+    are found in the coordinates of :class:`ClusterWhitening`, and networks see these and
+    the whitened observations. Of the networks between which held-out losses do not decide,
+    the one with the smallest :func:`slope_disagreement` is kept. The truth is never looked at.
+
+    Parameters
+    ----------
+    observations : sequence of D arrays of shape (N, d_x)
+        In one unit: unlike those of ``fit_best``, results change if columns are rescaled.
+    environment : int array of shape (N,)
+        0 for the base distribution, 1 to m for the concept conditional environments.
+        Within an environment, rows must come in no particular order.
+    targets : bool array of shape (m, n)
+        Which concepts each environment conditions on.
+    n_clusters : int
+        Of the base; the paper's experiments have three.
+    starts : int
+        Networks a problem.
+    seeds : sequence of D int, optional
+        Fix the starts of each problem; by default 0, 1, ...
+    held_out : float
+        Share of every environment that is held out.
+    progress : bool
+
+    Returns
+    -------
+    ConceptFit
+        With a :class:`ClusterWhitening`. Losses are those of the softmax.
+    """
+    raw = stack(observations, environment)
+    mask = check_targets(targets, raw.n_environments)
+    numbers = list(range(raw.n_problems)) if seeds is None else list(seeds)
+    if len(numbers) != raw.n_problems:
+        raise ValueError(f"seeds has {len(numbers)} entries for {raw.n_problems} problems")
+    count = as_count(starts, "starts")
+    whitening = ClusterWhitening.fit_clusters(raw, as_count(n_clusters, "n_clusters"), numbers)
+    train, held = replace(raw, x=whitening(raw.x)).split(held_out)
+    fits: list[LinearFit] = []
+    for x, seed in zip(
+        tqdm(train.x, desc="linear encoders", disable=not progress), numbers, strict=True
+    ):
+        rivals = fit_linear_rivals(
+            x[:, : whitening.rank].double().numpy(),
+            train.environment.numpy(),
+            mask,
+            np.random.default_rng(seed),
+            keep=count,
+        )
+        # In turn, for each problem of a stack must have the same number of starts.
+        fits += [_widen(rivals[i % len(rivals)], train.d_x) for i in range(count)]
+    network_seeds = [1000 * seed + i for seed in numbers for i in range(count)]
+    trainer = Trainer(start_networks(fits, mask, network_seeds), train, held, CORRECTION)
+    trainer.run(progress=progress)
+    return _most_alike(trainer, whitening, raw.split(held_out)[0])
+
+
+def _widen(fit: LinearFit, width: int) -> LinearFit:
+    """Let a linear encoder of the first columns ignore the others."""
+    return replace(fit, W=np.pad(fit.W, ((0, width - len(fit.W)), (0, 0))))
+
+
+def slope_disagreement(coordinates: Array, cluster: np.ndarray, learned: Array) -> float:
+    """Share of the variance within clusters that one linear map for all of them leaves over.
+
+    A valuation is linear in z, so in coordinates in which clusters are alike it has one slope
+    in all of them; mirrored on one cluster, it has opposite slopes.
+
+    Parameters
+    ----------
+    coordinates : array of shape (samples, r)
+    cluster : int array of shape (samples,)
+    learned : array of shape (samples, n)
+        Learned valuations.
+
+    Returns
+    -------
+    float
+        In [0, 1], mean over the n concepts.
+    """
+    inputs, outputs = coordinates.copy(), learned.copy()
+    for j in np.unique(cluster):
+        rows = cluster == j
+        inputs[rows] -= inputs[rows].mean(axis=0)
+        outputs[rows] -= outputs[rows].mean(axis=0)
+    left = outputs - inputs @ np.linalg.lstsq(inputs, outputs, rcond=None)[0]
+    return float(((left**2).sum(axis=0) / (outputs**2).sum(axis=0)).mean())
+
+
+@torch.no_grad()
+def _most_alike(trainer: Trainer, whitening: ClusterWhitening, raw: Stack) -> ConceptFit:
+    """Keep one network a problem: among those of equal held-out loss, the one of one slope."""
+    model, train, held = trainer.model, trainer.train, trainer.held_out
+    starts = model.n_models // train.n_problems
+    base = train.environment == 0
+    clusters = whitening.responsibilities(raw.x[:, base]).argmax(dim=2).numpy()
+    valuations = model.encoder(repeat_rows(train.x[:, base], model.n_models)).double().numpy()
+    losses = _row_losses(model(repeat_rows(held.x, model.n_models)), held)
+    chosen = []
+    for problem in range(train.n_problems):
+        own = np.arange(problem * starts, (problem + 1) * starts)
+        coordinates = train.x[problem, base, : whitening.rank].double().numpy()
+        disagreement = [
+            slope_disagreement(coordinates, clusters[problem], valuations[i]) for i in own
+        ]
+        order = own[np.argsort(disagreement)]
+        chosen.append(int(order[smallest_of_the_best(losses[order])]))
+    index = torch.as_tensor(chosen)
+    return ConceptFit(
+        model=select_models(model, index),
+        whitening=whitening,
+        train_curve=torch.stack(trainer.train_curve, dim=1)[index].double().numpy(),
+        held_out_curve=torch.stack(trainer.held_out_curve, dim=1)[index].double().numpy(),
+        held_out_loss=trainer.best.view(train.n_problems, starts).double().numpy(),
+        kind="softmax",
+    )
+
+
+def _row_losses(log_odds: Tensor, data: Stack) -> Array:
+    """Softmax loss of every row, (P, rows)."""
+    logits = functional.pad(log_odds, (1, 0)) + data.log_prior
+    return (
+        functional.cross_entropy(
+            logits.transpose(1, 2), data.environment.expand(len(logits), -1), reduction="none"
+        )
+        .double()
+        .numpy()
+    )
