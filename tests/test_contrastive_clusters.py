@@ -10,8 +10,10 @@ torch = pytest.importorskip("torch")
 
 from conceptnb.contrastive import ClusterWhitening, fit_clustered, stack  # noqa: E402
 from conceptnb.contrastive.clusters import ROWS, slope_disagreement  # noqa: E402
+from conceptnb.contrastive.report import paired_scores, slopes_of_the_truth  # noqa: E402
 from conceptnb.contrastive.tables import fit_problems  # noqa: E402
 from conceptnb.metrics import mcc, r2  # noqa: E402
+from conceptnb.results import Result  # noqa: E402
 from conceptnb.synthetic import Setting, draw_problem  # noqa: E402
 
 CENTRES = np.array([[0.0, 0.0], [4.0, 1.0], [-1.0, 5.0]])
@@ -114,3 +116,36 @@ def test_bad_arguments_say_what_is_wrong(problems):
         fit_clustered([problem.X], problem.environment, targets, n_clusters=0)
     with pytest.raises(ValueError, match="seeds has 2 entries for 1 problems"):
         fit_clustered([problem.X], problem.environment, targets, seeds=[1, 2])
+
+
+def test_truth_has_one_slope_where_mixing_is_linear_and_hardly_where_it_is_not():
+    straight, bent = (
+        slopes_of_the_truth(draw_problem(Setting(mixing, 3, 4, 6), 3, samples=1000))
+        for mixing in ("linear", "nonlinear")
+    )
+    assert straight["whitened"] == pytest.approx(0, abs=1e-6)
+    assert straight["clusters"] < 0.02  # clusters have nearly one covariance: estimated apart
+    assert bent["clusters"] < bent["whitened"]
+
+
+def test_pairs_are_compared_on_the_rows_and_seeds_that_both_have():
+    def result(estimator, sizes, scores, seeds=(1, 2)):
+        rows = [
+            {"mixing": "nonlinear", "n": 2, "dz": d_z, "dx": 9, "estimator": estimator}
+            for d_z in sizes
+        ]
+        notes = {"by_seed": [{"mcc_fresh": values} for values in scores]}
+        return Result("t", rows, "", [], "", list(seeds), 0.0, {}, notes)
+
+    first = result("best", [3, 4], [[0.5, 0.6], [0.8, 0.9]])
+    second = result("clustered", [4], [[0.9, 0.8]])
+    [line] = paired_scores(first, second, "mcc").frame().to_dict("records")
+    assert line == {
+        "(n, d_z, d_x)": "(2, 4, 9)",
+        "best": "0.850 ± 0.050",
+        "clustered": "0.850 ± 0.050",
+        "difference": "0.000 ± 0.100",
+        "higher in": "1 of 2",
+    }
+    with pytest.raises(ValueError, match="other seeds"):
+        paired_scores(first, result("clustered", [4], [[0.9]], seeds=[3]), "mcc")

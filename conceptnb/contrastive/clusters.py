@@ -103,28 +103,24 @@ class ClusterWhitening(Whitening):
             Part of the mean variance that is added to every covariance before it is inverted:
             a direction in which a cluster hardly varies is not one to extrapolate along.
         """
-        base = data.x[:, data.environment == 0].double().numpy()
+        exact = replace(data, x=data.x.double())
+        plain = Whitening.fit(exact)
+        base = exact.x[:, data.environment == 0].numpy()
+        if base.shape[1] < 2 * n_clusters:
+            raise ValueError(
+                f"n_clusters is {n_clusters}, but the base has {base.shape[1]} samples: "
+                "give at least two a cluster"
+            )
         parts = [
             _straighten(x, n_clusters, seed, shrinkage) for x, seed in zip(base, seeds, strict=True)
         ]
-        log_weights, centres, factors, maps, offsets = (
-            torch.as_tensor(np.stack(arrays)) for arrays in zip(*parts, strict=True)
-        )
-        rough = cls(
-            Whitening.fit(replace(data, x=data.x.double())),
-            log_weights, centres, factors, maps, offsets,
-        )  # fmt: skip
-        coordinates = replace(data, x=rough.coordinates(data.x.double()))
-        final = Whitening.fit(coordinates)
-        fitted = cls(
-            rough,
-            log_weights,
-            centres,
-            factors,
-            maps @ final.matrix[:, None],
-            (offsets - final.mean) @ final.matrix,
-        )
-        return fitted.to(data.x)
+        mixture = [torch.as_tensor(np.stack(arrays)) for arrays in zip(*parts, strict=True)]
+        rough = cls(plain, *mixture)
+        # A last whitening, so that the search for linear encoders meets inputs of unit variance.
+        last = Whitening.fit(replace(data, x=rough.coordinates(exact.x)))
+        log_weights, centres, factors, maps, offsets = mixture
+        maps, offsets = maps @ last.matrix[:, None], (offsets - last.mean) @ last.matrix
+        return cls(plain, log_weights, centres, factors, maps, offsets).to(data.x)
 
     def responsibilities(self, x: Tensor) -> Tensor:
         """Return the probability of every cluster, (D, rows, K), of observations (D, rows, d_x)."""

@@ -12,6 +12,7 @@ import torch
 
 from conceptnb import paper
 from conceptnb._tables import Table
+from conceptnb.contrastive.clusters import ClusterWhitening, slope_disagreement
 from conceptnb.contrastive.data import stack
 from conceptnb.contrastive.encoders import Encoder, LinearEncoder, MLPEncoder
 from conceptnb.contrastive.fitting import ConceptFit
@@ -36,6 +37,7 @@ __all__ = [
     "paired_scores",
     "paper_row",
     "score_on_fresh",
+    "slopes_of_the_truth",
 ]
 
 
@@ -218,6 +220,31 @@ def paired_scores(first: Result, second: Result, metric: str) -> Table:
             }
         )
     return Table(lines, ".3f")
+
+
+def slopes_of_the_truth(problem: Problem, n_clusters: int = 3) -> dict[str, float]:
+    """Ask how far the true valuations are from one slope in all clusters of the base.
+
+    Parameters
+    ----------
+    problem : Problem
+    n_clusters : int
+
+    Returns
+    -------
+    dict
+        :func:`~conceptnb.contrastive.clusters.slope_disagreement` of the truth in ``whitened``
+        observations, and in the coordinates of ``clusters``: a check of the assumption of
+        :func:`~conceptnb.contrastive.fit_clustered`, which needs the truth.
+    """
+    data = stack([problem.X], problem.environment)
+    whitening = ClusterWhitening.fit_clusters(data, n_clusters, [problem.seed])
+    base = data.x[:, data.environment == 0]
+    cluster = whitening.responsibilities(base)[0].argmax(dim=1).numpy()
+    truth = problem.valuations()[problem.environment == 0]
+    columns = whitening(base)[0].double().numpy()
+    parts = {"whitened": columns[:, whitening.rank :], "clusters": columns[:, : whitening.rank]}
+    return {name: slope_disagreement(x, cluster, truth) for name, x in parts.items()}
 
 
 def compare_speed(
