@@ -114,6 +114,10 @@ def test_bad_arguments_say_what_is_wrong(problems):
     targets = problem.design.M > 0
     with pytest.raises(ValueError, match="n_clusters"):
         fit_clustered([problem.X], problem.environment, targets, n_clusters=0)
+    with pytest.raises(ValueError, match="n_clusters is 2000"):
+        fit_clustered([problem.X], problem.environment, targets, n_clusters=2000)
+    with pytest.raises(ValueError, match="constant"):
+        fit_clustered([0 * problem.X], problem.environment, targets)
     with pytest.raises(ValueError, match="seeds has 2 entries for 1 problems"):
         fit_clustered([problem.X], problem.environment, targets, seeds=[1, 2])
 

@@ -12,13 +12,13 @@ from conceptnb.neighbours import compare_states, summary
 from conceptnb.neighbours.language import Row
 from conceptnb.steering.training import trained_models
 
-_LEARNER = "best data encoders fitting heads learner linear model training"
+_LEARNER = "best clusters data encoders fitting heads learner linear model training"
 MODULES = [
     "conceptnb.neighbours",
     "conceptnb.data.worlds",
     *(f"conceptnb.contrastive.{module}" for module in _LEARNER.split()),
     *(f"conceptnb.directions.{module}" for module in ("estimator", "evaluation")),
-    *(f"conceptnb.steering.{module}" for module in ("questions", "spans", "world")),
+    *(f"conceptnb.steering.{module}" for module in ("questions", "spans", "training", "world")),
 ]
 
 

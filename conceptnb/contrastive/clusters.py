@@ -207,7 +207,8 @@ def fit_clustered(
     Returns
     -------
     ConceptFit
-        With a :class:`ClusterWhitening`. Losses are those of the softmax.
+        With a :class:`ClusterWhitening`. Losses are those of the softmax, and
+        ``held_out_loss`` has one column: that of the network which is kept.
     """
     raw = stack(observations, environment)
     mask = check_targets(targets, raw.n_environments)
@@ -292,7 +293,7 @@ def _most_alike(trainer: Trainer, whitening: ClusterWhitening, raw: Stack) -> Co
         whitening=whitening,
         train_curve=torch.stack(trainer.train_curve, dim=1)[index].double().numpy(),
         held_out_curve=torch.stack(trainer.held_out_curve, dim=1)[index].double().numpy(),
-        held_out_loss=trainer.best.view(train.n_problems, starts).double().numpy(),
+        held_out_loss=trainer.best[index, None].double().numpy(),
         kind="softmax",
     )
 

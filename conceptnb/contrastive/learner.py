@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from conceptnb._validation import Array, as_count
 from conceptnb.contrastive.best import fit_best
+from conceptnb.contrastive.clusters import ClusterWhitening, fit_clustered
 from conceptnb.contrastive.data import check_environment
 from conceptnb.contrastive.encoders import Encoder, LinearEncoder, MLPEncoder
 from conceptnb.contrastive.fitting import ConceptFit, check_targets, fit_concepts
@@ -39,6 +40,9 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         with dense β and γ, from several starts (:func:`fit_concepts`).
     encoder : {"linear", "mlp"}
         What the inverse of the mixing is taken to be.
+    n_clusters : int, optional
+        For known targets and a network, if the base is a mixture of that many clusters with
+        one covariance in latent space: then :func:`fit_clustered` learns.
     n_starts : int
         Random starts, for unknown targets.
     epochs : int
@@ -71,6 +75,7 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         *,
         targets: ArrayLike | None = None,
         encoder: str = "mlp",
+        n_clusters: int | None = None,
         n_starts: int = 4,
         epochs: int = 60,
         held_out: float = 0.2,
@@ -79,6 +84,7 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.n_concepts = n_concepts
         self.targets = targets
         self.encoder = encoder
+        self.n_clusters = n_clusters
         self.n_starts = n_starts
         self.epochs = epochs
         self.held_out = held_out
@@ -113,6 +119,8 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         if self.encoder not in ("linear", "mlp"):
             raise ValueError(f"encoder must be 'linear' or 'mlp', got {self.encoder!r}")
         n = as_count(self.n_concepts, "n_concepts")
+        if self.n_clusters is not None and (self.targets is None or self.encoder == "linear"):
+            raise ValueError("n_clusters needs targets and encoder='mlp': leave it None otherwise")
         # Rows may come in any order; the split takes the last of every environment.
         order = np.random.default_rng(self.random_state).permutation(len(rows))
         if self.targets is None:
@@ -130,15 +138,13 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         else:
             if check_targets(self.targets, int(labels.max())).shape[1] != n:
                 raise ValueError(f"targets must have n_concepts = {n} columns")
-            self._fit = fit_best(
-                [rows[order]],
-                labels[order],
-                self.targets,
-                linear=self.encoder == "linear",
-                seeds=[self.random_state],
-                held_out=self.held_out,
-                progress=False,
-            )
+            options: dict[str, Any] = {"seeds": [self.random_state], "held_out": self.held_out}
+            if self.n_clusters is None:
+                learn, options["linear"] = fit_best, self.encoder == "linear"
+            else:
+                learn, options["n_clusters"] = fit_clustered, self.n_clusters
+            data = [rows[order]], labels[order], self.targets
+            self._fit = learn(*data, progress=False, **options)
         counts = np.bincount(labels)
         self.n_environments_ = len(counts) - 1
         self.held_out_loss_ = float(self._fit.held_out_loss.min())
@@ -212,8 +218,12 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             start = f"{prefix}."
             return {k.removeprefix(start): v for k, v in tensors.items() if k.startswith(start)}
 
-        whitening = Whitening(**part("whitening"))
+        buffers = part("whitening")
+        whitening = Whitening(buffers.pop("mean"), buffers.pop("matrix"))
         self.n_features_in_, rank = whitening.matrix.shape[1:]
+        if buffers:
+            whitening = clustered = ClusterWhitening(whitening, **buffers)
+            rank += clustered.rank
         self._log_prior = tensors["log_prior"].numpy()
         self.n_environments_ = len(self._log_prior) - 1
         kind: type[Encoder] = LinearEncoder if self.encoder == "linear" else MLPEncoder
