@@ -56,12 +56,22 @@ def test_score_is_the_log_likelihood_of_the_environments(problem, fitted):
     assert -score == pytest.approx(fitted.held_out_loss_, abs=0.05)
 
 
-@pytest.mark.parametrize("known", [True, False])
-@pytest.mark.parametrize("encoder", ["linear", "mlp"])
-def test_save_and_load_without_pickle(tmp_path, problem, known, encoder):
+@pytest.mark.parametrize(
+    ("known", "encoder", "n_clusters"),
+    [
+        (True, "linear", None),
+        (True, "mlp", None),
+        (True, "mlp", 3),
+        (False, "linear", None),
+        (False, "mlp", None),
+    ],
+)
+def test_save_and_load_without_pickle(tmp_path, problem, known, encoder, n_clusters):
     few = np.random.default_rng(0).permutation(len(problem.X))[:600]
     targets = problem.design.M > 0 if known else None
-    learner = ConceptLearner(2, targets=targets, encoder=encoder, n_starts=1, epochs=2)
+    learner = ConceptLearner(
+        2, targets=targets, encoder=encoder, n_clusters=n_clusters, n_starts=1, epochs=2
+    )
     learner.fit(problem.X[few], problem.environment[few])
     learner.save(tmp_path / "learner.safetensors")
     loaded = ConceptLearner.load(tmp_path / "learner.safetensors")
@@ -93,6 +103,8 @@ def test_works_in_a_pipeline(problem):
         ({"n_concepts": 3}, "n_concepts = 3 columns"),
         ({"encoder": "tree"}, "encoder must be"),
         ({"n_concepts": 0}, "n_concepts"),
+        ({"n_clusters": 3, "encoder": "linear"}, "n_clusters needs targets and encoder='mlp'"),
+        ({"n_clusters": 3, "targets": None}, "n_clusters needs targets"),
     ],
 )
 def test_bad_parameters_are_refused(problem, arguments, message):
