@@ -138,13 +138,13 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         else:
             if check_targets(self.targets, int(labels.max())).shape[1] != n:
                 raise ValueError(f"targets must have n_concepts = {n} columns")
-            options: dict[str, Any] = {"seeds": [self.random_state], "held_out": self.held_out}
-            if self.n_clusters is None:
-                learn, options["linear"] = fit_best, self.encoder == "linear"
-            else:
-                learn, options["n_clusters"] = fit_clustered, self.n_clusters
             data = [rows[order]], labels[order], self.targets
-            self._fit = learn(*data, progress=False, **options)
+            options: dict[str, Any] = {"seeds": [self.random_state], "held_out": self.held_out}
+            self._fit = (
+                fit_best(*data, linear=self.encoder == "linear", progress=False, **options)
+                if self.n_clusters is None
+                else fit_clustered(*data, n_clusters=self.n_clusters, progress=False, **options)
+            )
         counts = np.bincount(labels)
         self.n_environments_ = len(counts) - 1
         self.held_out_loss_ = float(self._fit.held_out_loss.min())
