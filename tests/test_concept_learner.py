@@ -57,7 +57,7 @@ def test_score_is_the_log_likelihood_of_the_environments(problem, fitted):
 
 
 @pytest.mark.parametrize(
-    ("known", "encoder", "n_clusters"),
+    ("known", "encoder", "base_clusters"),
     [
         (True, "linear", None),
         (True, "mlp", None),
@@ -66,11 +66,11 @@ def test_score_is_the_log_likelihood_of_the_environments(problem, fitted):
         (False, "mlp", None),
     ],
 )
-def test_save_and_load_without_pickle(tmp_path, problem, known, encoder, n_clusters):
+def test_save_and_load_without_pickle(tmp_path, problem, known, encoder, base_clusters):
     few = np.random.default_rng(0).permutation(len(problem.X))[:600]
     targets = problem.design.M > 0 if known else None
     learner = ConceptLearner(
-        2, targets=targets, encoder=encoder, n_clusters=n_clusters, n_starts=1, epochs=2
+        2, targets=targets, encoder=encoder, base_clusters=base_clusters, n_starts=1, epochs=2
     )
     learner.fit(problem.X[few], problem.environment[few])
     learner.save(tmp_path / "learner.safetensors")
@@ -103,8 +103,11 @@ def test_works_in_a_pipeline(problem):
         ({"n_concepts": 3}, "n_concepts = 3 columns"),
         ({"encoder": "tree"}, "encoder must be"),
         ({"n_concepts": 0}, "n_concepts"),
-        ({"n_clusters": 3, "encoder": "linear"}, "n_clusters needs targets and encoder='mlp'"),
-        ({"n_clusters": 3, "targets": None}, "n_clusters needs targets"),
+        (
+            {"base_clusters": 3, "encoder": "linear"},
+            "base_clusters needs targets and encoder='mlp'",
+        ),
+        ({"base_clusters": 3, "targets": None}, "base_clusters needs targets"),
     ],
 )
 def test_bad_parameters_are_refused(problem, arguments, message):

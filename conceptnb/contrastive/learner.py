@@ -40,7 +40,7 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         with dense β and γ, from several starts (:func:`fit_concepts`).
     encoder : {"linear", "mlp"}
         What the inverse of the mixing is taken to be.
-    n_clusters : int, optional
+    base_clusters : int, optional
         For known targets and a network, if the base is a mixture of that many clusters with
         one covariance in latent space: then :func:`fit_clustered` learns.
     n_starts : int
@@ -75,7 +75,7 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         *,
         targets: ArrayLike | None = None,
         encoder: str = "mlp",
-        n_clusters: int | None = None,
+        base_clusters: int | None = None,
         n_starts: int = 4,
         epochs: int = 60,
         held_out: float = 0.2,
@@ -84,7 +84,7 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.n_concepts = n_concepts
         self.targets = targets
         self.encoder = encoder
-        self.n_clusters = n_clusters
+        self.base_clusters = base_clusters
         self.n_starts = n_starts
         self.epochs = epochs
         self.held_out = held_out
@@ -119,8 +119,10 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         if self.encoder not in ("linear", "mlp"):
             raise ValueError(f"encoder must be 'linear' or 'mlp', got {self.encoder!r}")
         n = as_count(self.n_concepts, "n_concepts")
-        if self.n_clusters is not None and (self.targets is None or self.encoder == "linear"):
-            raise ValueError("n_clusters needs targets and encoder='mlp': leave it None otherwise")
+        if self.base_clusters is not None and (self.targets is None or self.encoder == "linear"):
+            raise ValueError(
+                "base_clusters needs targets and encoder='mlp': leave it None otherwise"
+            )
         # Rows may come in any order; the split takes the last of every environment.
         order = np.random.default_rng(self.random_state).permutation(len(rows))
         if self.targets is None:
@@ -142,8 +144,8 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             options: dict[str, Any] = {"seeds": [self.random_state], "held_out": self.held_out}
             self._fit = (
                 fit_best(*data, linear=self.encoder == "linear", progress=False, **options)
-                if self.n_clusters is None
-                else fit_clustered(*data, n_clusters=self.n_clusters, progress=False, **options)
+                if self.base_clusters is None
+                else fit_clustered(*data, n_clusters=self.base_clusters, progress=False, **options)
             )
         counts = np.bincount(labels)
         self.n_environments_ = len(counts) - 1
