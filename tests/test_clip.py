@@ -427,17 +427,23 @@ def test_real_architectures_and_the_published_layout_go_through_reproduce(archit
     assert content["notes"]["data"] == "the published 3D Shapes"
     assert sum(row["table"] == "valuations" for row in content["rows"]) == sum(SIZES)
 
-    # streaming costs little beside the forward pass itself; the best of six, in turns
+    # Of what streaming costs, nearly all is the forward pass. Both are timed in one run, so a
+    # neighbour that slows the machine down slows both; of three shares the middle one counts.
     tower = clip.load_tower(weights)
     few = index[: 8 if architecture == "RN101" else 32]
-    pictures = tower.preprocess(shapes.images(few))
-    bare, streamed = np.inf, np.inf
-    with shapes3d.PublishedShapes(data) as published, torch.inference_mode():
-        for _ in range(6):
+    encode, spent, shares = tower.model.encode_image, [], []
+
+    def timed_encode(pictures):
+        start = time.process_time()
+        embeddings = encode(pictures)
+        spent.append(time.process_time() - start)
+        return embeddings
+
+    tower.model.encode_image = timed_encode
+    with shapes3d.PublishedShapes(data) as published:
+        for _ in range(3):
             start = time.process_time()
-            tower.model.encode_image(pictures)
-            middle = time.process_time()
             clip.embed(tower, published, few, batch_size=len(few), progress=False)
-            bare = min(bare, middle - start)
-            streamed = min(streamed, time.process_time() - middle)
-    assert bare / streamed > 0.9
+            shares.append(spent[-1] / (time.process_time() - start))
+    assert len(spent) == 3
+    assert np.median(shares) > 0.9, shares
