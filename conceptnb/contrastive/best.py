@@ -12,9 +12,15 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from conceptnb._validation import as_count
-from conceptnb.contrastive.data import stack
+from conceptnb.contrastive.data import Stack, stack
 from conceptnb.contrastive.encoders import LinearEncoder, MLPEncoder
-from conceptnb.contrastive.fitting import ConceptFit, best_starts, check_targets
+from conceptnb.contrastive.fitting import (
+    ConceptFit,
+    best_starts,
+    check_seeds,
+    check_targets,
+    seeds_of_starts,
+)
 from conceptnb.contrastive.heads import TiedHead
 from conceptnb.contrastive.linear import LinearFit, fit_linear_rivals
 from conceptnb.contrastive.model import ConceptModel, Whitening
@@ -83,25 +89,11 @@ def fit_best(
     """
     data = stack(observations, environment)
     mask = check_targets(targets, data.n_environments)
-    numbers = list(range(data.n_problems)) if seeds is None else list(seeds)
-    if len(numbers) != data.n_problems:
-        raise ValueError(f"seeds has {len(numbers)} entries for {data.n_problems} problems")
+    numbers = check_seeds(seeds, data.n_problems)
     whitening = Whitening.fit(data)
     train, held = replace(data, x=whitening(data.x)).split(held_out)
     count = 1 if linear else as_count(starts, "starts")
-    fits: list[LinearFit] = []
-    for x, seed in zip(
-        tqdm(train.x, desc="linear encoders", disable=not progress), numbers, strict=True
-    ):
-        rivals = fit_linear_rivals(
-            x.double().numpy(),
-            train.environment.numpy(),
-            mask,
-            np.random.default_rng(seed),
-            keep=count,
-        )
-        # In turn, for each problem of a stack must have the same number of starts.
-        fits += [rivals[i % len(rivals)] for i in range(count)]
+    fits = linear_starts(train, mask, numbers, count, progress)
     if linear:
         encoder = LinearEncoder(train.d_x, mask.shape[1], numbers)
         encoder.layer.weight.data = _directions(fits)
@@ -109,10 +101,44 @@ def fit_best(
         before = evaluate(model, train, "softmax").double().numpy()[:, None]
         after = evaluate(model, held, "softmax").double().numpy()[:, None]
         return ConceptFit(model, whitening, before, after, after, "softmax")
-    network_seeds = [1000 * seed + i for seed in numbers for i in range(count)]
-    trainer = Trainer(start_networks(fits, mask, network_seeds), train, held, CORRECTION)
+    networks = start_networks(fits, mask, seeds_of_starts(numbers, count))
+    trainer = Trainer(networks, train, held, CORRECTION)
     trainer.run(progress=progress)
     return best_starts(trainer, whitening)
+
+
+def linear_starts(
+    data: Stack, targets: np.ndarray, seeds: Sequence[int], count: int, progress: bool
+) -> list[LinearFit]:
+    """Return `count` linear encoders for every problem, between which its data do not decide.
+
+    A problem with fewer rivals gives them in turn, for all problems of a stack must have
+    the same number of starts.
+
+    Parameters
+    ----------
+    data : Stack
+        Of D problems.
+    targets : bool array of shape (m, n)
+        Which concepts each environment conditions on.
+    seeds : sequence of D int
+        Fix the search in each problem.
+    count : int
+    progress : bool
+    """
+    fits: list[LinearFit] = []
+    for x, seed in zip(
+        tqdm(data.x, desc="linear encoders", disable=not progress), seeds, strict=True
+    ):
+        rivals = fit_linear_rivals(
+            x.double().numpy(),
+            data.environment.numpy(),
+            targets,
+            np.random.default_rng(seed),
+            keep=count,
+        )
+        fits += [rivals[i % len(rivals)] for i in range(count)]
+    return fits
 
 
 def start_networks(

@@ -20,14 +20,19 @@ import torch
 from numpy.typing import ArrayLike
 from sklearn.mixture import GaussianMixture
 from torch import Tensor
-from torch.nn import functional
-from tqdm.auto import tqdm
 
 from conceptnb._validation import Array, as_count
-from conceptnb.contrastive.best import CORRECTION, start_networks
+from conceptnb.contrastive.best import CORRECTION, linear_starts, start_networks
 from conceptnb.contrastive.data import Stack, stack
-from conceptnb.contrastive.fitting import ConceptFit, check_targets, select_models
-from conceptnb.contrastive.linear import LinearFit, fit_linear_rivals
+from conceptnb.contrastive.fitting import (
+    ConceptFit,
+    check_seeds,
+    check_targets,
+    keep_starts,
+    seeds_of_starts,
+)
+from conceptnb.contrastive.linear import LinearFit
+from conceptnb.contrastive.losses import softmax_losses
 from conceptnb.contrastive.model import Whitening, repeat_rows
 from conceptnb.contrastive.training import Trainer
 from conceptnb.contrastive.variants import smallest_of_the_best
@@ -36,6 +41,8 @@ __all__ = ["ClusterWhitening", "fit_clustered", "slope_disagreement"]
 
 ROWS = 10_000
 """Base rows that find the clusters, at most."""
+TRAINING = replace(CORRECTION, decay=1e-4)
+"""As ``fit_best`` trains; the networks see twice as many inputs, and want more decay."""
 
 
 class ClusterWhitening(Whitening):
@@ -212,27 +219,15 @@ def fit_clustered(
     """
     raw = stack(observations, environment)
     mask = check_targets(targets, raw.n_environments)
-    numbers = list(range(raw.n_problems)) if seeds is None else list(seeds)
-    if len(numbers) != raw.n_problems:
-        raise ValueError(f"seeds has {len(numbers)} entries for {raw.n_problems} problems")
+    numbers = check_seeds(seeds, raw.n_problems)
     count = as_count(starts, "starts")
     whitening = ClusterWhitening.fit_clusters(raw, as_count(n_clusters, "n_clusters"), numbers)
     train, held = replace(raw, x=whitening(raw.x)).split(held_out)
-    fits: list[LinearFit] = []
-    for x, seed in zip(
-        tqdm(train.x, desc="linear encoders", disable=not progress), numbers, strict=True
-    ):
-        rivals = fit_linear_rivals(
-            x[:, : whitening.rank].double().numpy(),
-            train.environment.numpy(),
-            mask,
-            np.random.default_rng(seed),
-            keep=count,
-        )
-        # In turn, for each problem of a stack must have the same number of starts.
-        fits += [_widen(rivals[i % len(rivals)], train.d_x) for i in range(count)]
-    network_seeds = [1000 * seed + i for seed in numbers for i in range(count)]
-    trainer = Trainer(start_networks(fits, mask, network_seeds), train, held, CORRECTION)
+    coordinates = replace(train, x=train.x[:, :, : whitening.rank])
+    fits = linear_starts(coordinates, mask, numbers, count, progress)
+    fits = [_widen(fit, train.d_x) for fit in fits]
+    networks = start_networks(fits, mask, seeds_of_starts(numbers, count))
+    trainer = Trainer(networks, train, held, TRAINING)
     trainer.run(progress=progress)
     return _most_alike(trainer, whitening, raw.split(held_out)[0])
 
@@ -277,7 +272,8 @@ def _most_alike(trainer: Trainer, whitening: ClusterWhitening, raw: Stack) -> Co
     base = train.environment == 0
     clusters = whitening.responsibilities(raw.x[:, base]).argmax(dim=2).numpy()
     valuations = model.encoder(repeat_rows(train.x[:, base], model.n_models)).double().numpy()
-    losses = _row_losses(model(repeat_rows(held.x, model.n_models)), held)
+    odds = model(repeat_rows(held.x, model.n_models))
+    losses = softmax_losses(odds, held.environment, held.log_prior).double().numpy()
     chosen = []
     for problem in range(train.n_problems):
         own = np.arange(problem * starts, (problem + 1) * starts)
@@ -287,24 +283,6 @@ def _most_alike(trainer: Trainer, whitening: ClusterWhitening, raw: Stack) -> Co
         ]
         order = own[np.argsort(disagreement)]
         chosen.append(int(order[smallest_of_the_best(losses[order])]))
-    index = torch.as_tensor(chosen)
-    return ConceptFit(
-        model=select_models(model, index),
-        whitening=whitening,
-        train_curve=torch.stack(trainer.train_curve, dim=1)[index].double().numpy(),
-        held_out_curve=torch.stack(trainer.held_out_curve, dim=1)[index].double().numpy(),
-        held_out_loss=trainer.best[index, None].double().numpy(),
-        kind="softmax",
-    )
-
-
-def _row_losses(log_odds: Tensor, data: Stack) -> Array:
-    """Softmax loss of every row, (P, rows)."""
-    logits = functional.pad(log_odds, (1, 0)) + data.log_prior
-    return (
-        functional.cross_entropy(
-            logits.transpose(1, 2), data.environment.expand(len(logits), -1), reduction="none"
-        )
-        .double()
-        .numpy()
-    )
+    fit = keep_starts(trainer, whitening, torch.as_tensor(chosen))
+    # The lowest loss of the starts need not be that of the one which is kept.
+    return replace(fit, held_out_loss=trainer.best[chosen, None].double().numpy())

@@ -29,7 +29,8 @@ class ConceptFit:
     Parameters
     ----------
     model : ConceptModel
-        One model a problem: the start with the lowest held-out loss.
+        One model a problem: the start with the lowest held-out loss, unless the estimator
+        says otherwise.
     whitening : Whitening or None
         What is applied to observations before the encoder.
     train_curve, held_out_curve : arrays of shape (D, epochs)
@@ -152,11 +153,7 @@ def fit_concepts(
     if whitening is not None:
         data = replace(data, x=whitening(data.x))
     count = as_count(starts, "starts")
-    numbers = list(range(data.n_problems)) if seeds is None else list(seeds)
-    if len(numbers) != data.n_problems:
-        raise ValueError(f"seeds has {len(numbers)} entries for {data.n_problems} problems")
-    # Far enough apart that no two starts of different problems coincide.
-    start_seeds = [1000 * seed + start for seed in numbers for start in range(count)]
+    start_seeds = seeds_of_starts(check_seeds(seeds, data.n_problems), count)
     head = _build_head(len(start_seeds), data.n_environments, n_concepts, targets)
     n = head.coefficients()[0].shape[1]
     model = ConceptModel(_build_encoder(encoder, data, n, start_seeds, skip), head).to(device)
@@ -177,7 +174,21 @@ def best_starts(trainer: Trainer, whitening: Whitening | None) -> ConceptFit:
     """
     losses = trainer.best.view(trainer.train.n_problems, -1)
     first = torch.arange(trainer.model.n_models, device=losses.device).view(losses.shape)[:, 0]
-    chosen = first + losses.argmin(dim=1)
+    return keep_starts(trainer, whitening, first + losses.argmin(dim=1))
+
+
+def keep_starts(trainer: Trainer, whitening: Whitening | None, chosen: torch.Tensor) -> ConceptFit:
+    """Keep one start of every problem.
+
+    Parameters
+    ----------
+    trainer : Trainer
+        That has run.
+    whitening : Whitening or None
+        What its data have been through.
+    chosen : int64 tensor of shape (D,)
+        Which of its models to keep.
+    """
 
     def curve(epochs: list[torch.Tensor]) -> Array:
         return torch.stack(epochs, dim=1)[chosen].cpu().double().numpy()
@@ -187,7 +198,7 @@ def best_starts(trainer: Trainer, whitening: Whitening | None) -> ConceptFit:
         whitening=whitening,
         train_curve=curve(trainer.train_curve),
         held_out_curve=curve(trainer.held_out_curve),
-        held_out_loss=losses.cpu().double().numpy(),
+        held_out_loss=trainer.best.view(len(chosen), -1).cpu().double().numpy(),
         kind=trainer.config.loss,
     )
 
@@ -238,6 +249,28 @@ def _build_head(n_models: int, m: int, n_concepts: int | None, targets: ArrayLik
     if targets is None:
         return GeneralHead(n_models, as_count(n_concepts or 0, "n_concepts"), m)
     return TargetHead(n_models, torch.as_tensor(check_targets(targets, m)))
+
+
+def check_seeds(seeds: Sequence[int] | None, n_problems: int) -> list[int]:
+    """Return one seed a problem, by default 0, 1, ...
+
+    Raises
+    ------
+    ValueError
+        If there are more or fewer.
+    """
+    numbers = list(range(n_problems)) if seeds is None else list(seeds)
+    if len(numbers) != n_problems:
+        raise ValueError(f"seeds has {len(numbers)} entries for {n_problems} problems")
+    return numbers
+
+
+def seeds_of_starts(seeds: Sequence[int], starts: int) -> list[int]:
+    """Return a seed for every start of every problem, problem by problem.
+
+    They are far enough apart that no two starts of different problems coincide.
+    """
+    return [1000 * seed + start for seed in seeds for start in range(starts)]
 
 
 def check_targets(targets: ArrayLike, m: int) -> np.ndarray:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = ["binary_loss", "softmax_loss"]
+__all__ = ["binary_loss", "softmax_loss", "softmax_losses"]
 
 
 def binary_loss(
@@ -60,9 +60,22 @@ def softmax_loss(log_odds: Tensor, environment: Tensor, log_prior: Tensor) -> Te
     tensor of shape (P,)
         In nats a row.
     """
+    return softmax_losses(log_odds, environment, log_prior).mean(dim=1)
+
+
+def softmax_losses(log_odds: Tensor, environment: Tensor, log_prior: Tensor) -> Tensor:
+    """Loss of every row, of which :func:`softmax_loss` is the mean, shape (P, rows).
+
+    Differences between models, row by row, say how sure a difference of their means is.
+
+    Parameters
+    ----------
+    log_odds, environment, log_prior
+        As for :func:`softmax_loss`.
+    """
     logits = functional.pad(log_odds, (1, 0)) + log_prior
     P, rows, classes = logits.shape
     losses = functional.cross_entropy(
         logits.reshape(P * rows, classes), environment.repeat(P), reduction="none"
     )
-    return losses.view(P, rows).mean(dim=1)
+    return losses.view(P, rows)

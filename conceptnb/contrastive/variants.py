@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from scipy.special import logsumexp
 
 from conceptnb import metrics
 from conceptnb._tables import Table
@@ -18,6 +17,7 @@ from conceptnb.contrastive.data import stack
 from conceptnb.contrastive.encoders import Encoder, LinearEncoder, MLPEncoder
 from conceptnb.contrastive.fitting import ConceptFit, best_starts, oracle_loss
 from conceptnb.contrastive.heads import GeneralHead, Head, TargetHead, TiedHead
+from conceptnb.contrastive.losses import softmax_losses
 from conceptnb.contrastive.model import ConceptModel, Whitening
 from conceptnb.contrastive.training import Trainer, TrainingConfig
 from conceptnb.synthetic import Problem, Setting, draw_problem
@@ -201,9 +201,7 @@ def _held_out_losses(log_odds: Array, environment: np.ndarray) -> Array:
     """Softmax loss of every held-out row, shape (problems, rows)."""
     data = stack(list(log_odds), environment, dtype=torch.float64)
     held = data.split()[1]
-    logits = np.pad(held.x.numpy(), ((0, 0), (0, 0), (1, 0))) + held.log_prior.numpy()
-    own = np.take_along_axis(logits, held.environment.numpy()[None, :, None], axis=2)[..., 0]
-    return logsumexp(logits, axis=2) - own
+    return softmax_losses(held.x, held.environment, held.log_prior).numpy()
 
 
 def _row(setting: Setting, name: str, scores: dict[str, list[float]]) -> dict[str, Any]:
