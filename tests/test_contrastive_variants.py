@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import log_softmax
 
 torch = pytest.importorskip("torch")
 
@@ -48,10 +49,16 @@ def test_the_smallest_candidate_within_noise_of_the_best_is_chosen():
     assert v.smallest_of_the_best(row + np.array([[0.5], [0.02], [0.0]])) == 2
 
 
-def test_held_out_losses_average_to_the_oracles():
+def test_held_out_losses_are_scipys_and_average_to_the_oracles():
     problem = draw_problem(TABLE_1[0], 6, samples=200)
-    losses = v._held_out_losses(problem.log_odds()[None], problem.environment)
-    expected = oracle_loss([problem.log_odds()], problem.environment, kind="softmax")
+    odds, environment = problem.log_odds(), problem.environment
+    losses = v._held_out_losses(odds[None], environment)
+    counts = np.bincount(environment)
+    logits = np.column_stack([np.zeros(len(odds)), odds]) + np.log(counts / len(odds))
+    every = -log_softmax(logits, axis=1)[np.arange(len(odds)), environment]
+    held = [np.flatnonzero(environment == e)[-count // 5 :] for e, count in enumerate(counts)]
+    assert losses[0] == pytest.approx(every[np.concatenate(held)], abs=1e-9)
+    expected = oracle_loss([odds], environment, kind="softmax")
     assert losses.mean(axis=1) == pytest.approx(expected, abs=1e-9)
 
 
