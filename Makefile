@@ -17,18 +17,18 @@ setup:  ## make or refresh the environment in .venv (skipped when the lock has n
 	@$(PYTHON) tools/setup.py $(VENV)
 
 book: setup  ## execute what is stale, build the site into _build/html
-	@$(RUN) -m conceptnb.build book
+	@$(RUN) -m tools.book book
 
 lab: setup  ## open the chapters as notebooks, to run and to change
 	@$(RUN) -m jupyterlab notebooks
 
 pdf: book  ## print the whole book into one PDF beside the site (needs Chromium)
-	@$(RUN) -m conceptnb.build pdf
+	@$(RUN) -m tools.book pdf
 
 test: lint  ## everything that CI runs: lint, types, tests, the book, and the site in a browser
-	@$(RUN) -m conceptnb.build check
+	@$(RUN) -m tools.book check
 	@$(RUN) -m pytest -n 2 --dist worksteal -m "not site"
-	@$(RUN) -m conceptnb.build book
+	@$(RUN) -m tools.book book
 	@$(RUN) -m pytest -n 2 -m site
 
 unit: setup  ## the tests that need neither the book nor a browser
@@ -43,13 +43,13 @@ lint: setup  ## ruff and mypy
 	@$(RUN) -m mypy conceptnb tools
 
 pair: setup  ## generate notebooks/*.ipynb from the .md that people edit
-	@$(RUN) -m conceptnb.build pair
+	@$(RUN) -m tools.book pair
 
 serve: book  ## show the book at http://localhost:8000
 	@$(RUN) -m http.server 8000 --bind 127.0.0.1 --directory _build/html
 
 links: book  ## ask every address that the book links to whether it still answers
-	@$(RUN) -m conceptnb.build links
+	@$(RUN) -m tools.book links
 
 lock: setup  ## pin the newest versions that requirements.txt allows
 	@$(VENV)/bin/uv pip compile requirements.txt --universal --upgrade --python-version 3.11 \

@@ -14,32 +14,17 @@ from types import ModuleType
 
 __version__ = "0.1.0"
 
-__all__ = [  # noqa: RUF022 - in the order of the paper
+__all__ = [  # noqa: RUF022 - in the order in which data flow
     "__version__",
-    "concepts",
-    "environments",
-    "sampling",
-    "mixing",
-    "conditioning",
-    "causal",
-    "identifiability",
-    "synthetic",
-    "contrastive",
-    "metrics",
-    "disentanglement",
-    "baselines",
-    "limits",
-    "shapes3d",
-    "clip",
-    "directions",
-    "sentences",
+    "core",
+    "theory",
+    "learning",
+    "embeddings",
     "steering",
-    "neighbours",
-    "owndata",
-    "check",
-    "plotting",
-    "paper",
+    "studies",
     "results",
+    "plotting",
+    "exercises",
 ]
 
 

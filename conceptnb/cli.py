@@ -30,68 +30,63 @@ DESCRIPTION = "Concept-based representation learning: the package under the book
 COMMANDS: tuple[Command, ...] = (
     Command(
         "reproduce theory",
-        "conceptnb.commands.theory",
+        "conceptnb.studies.commands.reproduce_theory",
         "recompute the tables of the chapters on identifiability",
     ),
     Command(
         "reproduce synthetic",
-        "conceptnb.commands.reproduce_synthetic",
+        "conceptnb.studies.commands.reproduce_synthetic",
         "Tables 1 and 7: synthetic identifiability, ours beside the paper's",
     ),
     Command(
         "reproduce clip",
-        "conceptnb.commands.reproduce_clip",
+        "conceptnb.studies.commands.reproduce_clip",
         "Tables 2 to 5: concept directions in CLIP embeddings of 3D Shapes",
     ),
     Command(
         "train-clip",
-        "conceptnb.commands.train_clip",
+        "conceptnb.studies.commands.train_clip",
         "train one of the two small CLIP towers on rendered images",
     ),
     Command(
         "reproduce limits",
-        "conceptnb.commands.reproduce_limits",
+        "conceptnb.studies.commands.reproduce_limits",
         "what limits identifiability: studies of one cause at a time, with bounds",
     ),
     Command(
         "reproduce variants",
-        "conceptnb.commands.reproduce_variants",
+        "conceptnb.studies.commands.reproduce_variants",
         "the head of (87) and its loss in several forms, and the number of concepts chosen",
     ),
     Command(
         "reproduce baselines",
-        "conceptnb.commands.reproduce_baselines",
+        "conceptnb.studies.commands.reproduce_baselines",
         "what a reader would try instead, on the problems of Table 1",
     ),
     Command(
         "reproduce steering",
-        "conceptnb.commands.reproduce_steering",
+        "conceptnb.studies.commands.reproduce_steering",
         "Table 6 on the small worlds, or on a real language model with --model",
     ),
     Command(
         "benchmark steering",
-        "conceptnb.commands.benchmark_steering",
+        "conceptnb.studies.commands.benchmark_steering",
         "CPU time of a steering matrix under generate, and of multiple choice",
     ),
     Command(
         "reproduce neighbours",
-        "conceptnb.commands.reproduce_neighbours",
+        "conceptnb.studies.commands.reproduce_neighbours",
         "components without labels, and unmixing, on states of the small language models",
     ),
     Command(
         "train-world",
-        "conceptnb.commands.train_world",
+        "conceptnb.studies.commands.train_world",
         "train the small language models of the steering chapters",
     ),
     Command(
         "embed-sentences",
-        "conceptnb.commands.embed_sentences",
+        "conceptnb.studies.commands.embed_sentences",
         "embed the book's sentences with all-MiniLM-L6-v2",
-    ),
-    Command(
-        "editions",
-        "conceptnb.commands.editions",
-        "write the chapters as notebooks for students, or for their lecturer",
     ),
 )
 

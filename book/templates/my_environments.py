@@ -1,6 +1,6 @@
 """From a table of environments to learned concepts: change the first lines, and run it."""
 
-from conceptnb.owndata.environments import learn_concepts, read_environments
+from conceptnb.learning.environment_tables import learn_concepts, read_environments
 
 FILE = "beans.csv"  # a row for each observation, and a column "environment"
 BASE = "any"  # the environment collected without looking for anything

@@ -1,6 +1,6 @@
 """From a folder of images with labels to concept directions: change the first lines, and run it."""
 
-from conceptnb.owndata.images import learn_directions, pixel_components, read_images
+from conceptnb.embeddings.own_images import learn_directions, pixel_components, read_images
 
 FOLDER = "pictures"  # all images of one size
 LABELS = "pictures/labels.csv"  # a column "file", and one for each thing that can be said

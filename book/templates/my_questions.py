@@ -2,7 +2,7 @@
 
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from conceptnb.owndata.questions import read_questions, steer_questions
+from conceptnb.steering.own_questions import read_questions, steer_questions
 
 FILE = "questions.csv"  # columns question, best_answer, incorrect_answers (with ; between)
 MODEL = "models/my-model"  # a folder, or a name on the hub

@@ -10,10 +10,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
-from conceptnb.directions import ValuationTable
-from conceptnb.shapes3d import factor_labels, hue_to_rgb
-
-from .style import HATCHES, LINES, MARKERS, MUTED, PALETTE, identity_line, new_figure, styled
+from conceptnb.embeddings.directions.evaluation import ValuationTable
+from conceptnb.embeddings.shapes3d.factors import factor_labels, hue_to_rgb
+from conceptnb.plotting.style import (
+    HATCHES,
+    LINES,
+    MARKERS,
+    MUTED,
+    PALETTE,
+    identity_line,
+    new_figure,
+    styled,
+)
 
 TITLES = {
     "floor_hue": "floor hue",

@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from conceptnb._validation import Array
-from conceptnb.metrics import match
+from conceptnb.core.scores import match
+from conceptnb.core.validation import Array
 from conceptnb.plotting.style import LINES, MARKERS, MUTED, PALETTE, new_figure, styled
 
 

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from conceptnb._validation import Array
+from conceptnb.core.validation import Array
 from conceptnb.plotting.style import (
     LINES,
     MARKERS,

@@ -8,16 +8,16 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 
-from conceptnb.causal import LinearSCM, environments_needed
-from conceptnb.concepts import Concept
-from conceptnb.conditioning import (
+from conceptnb.core.causal import LinearSCM, environments_needed
+from conceptnb.core.concepts import Concept
+from conceptnb.core.conditioning import (
     EnforcedMeasure,
     averaged_measure,
     bayesian_measure,
     matching_covariance,
 )
+from conceptnb.core.distributions import GaussianMixture
 from conceptnb.plotting.style import FAINT, INK, LINES, MARKERS, MUTED, PALETTE, new_figure, styled
-from conceptnb.sampling import GaussianMixture
 
 
 @styled

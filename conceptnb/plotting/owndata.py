@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from conceptnb.plotting.style import HATCHES, INK, MARKERS, MUTED, PALETTE, new_figure, styled
 
 if TYPE_CHECKING:
-    from conceptnb.owndata.environments import ConceptReport
-    from conceptnb.owndata.images import DirectionReport
-    from conceptnb.owndata.questions import SteeringReport
+    from conceptnb.embeddings.own_images import DirectionReport
+    from conceptnb.learning.environment_tables import ConceptReport
+    from conceptnb.steering.own_questions import SteeringReport
 
 
 @styled

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from .style import LINES, MARKERS, MUTED, PALETTE, new_figure, styled
+from conceptnb.plotting.style import LINES, MARKERS, MUTED, PALETTE, new_figure, styled
 
 Array = NDArray[np.floating]
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from conceptnb.plotting.style import INK, LINES, MARKERS, MUTED, PALETTE, new_figure, styled
-from conceptnb.steering import analysis
+from conceptnb.studies import steering_analysis as analysis
 
 __all__ = [
     "frontiers",

@@ -9,22 +9,15 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from conceptnb._validation import Array
-from conceptnb.concepts import Concept
-from conceptnb.environments import DiversityReport, EnvironmentDesign
-from conceptnb.identifiability.counterexamples import ModelPair
-from conceptnb.identifiability.observables import World
-from conceptnb.identifiability.theorem1 import Subset
-from conceptnb.plotting.style import (
-    INK,
-    LINES,
-    MARKERS,
-    MUTED,
-    PALETTE,
-    new_figure,
-    styled,
-)
-from conceptnb.sampling import GaussianMixture, acceptance_rate
+from conceptnb.core.concepts import Concept
+from conceptnb.core.design import EnvironmentDesign
+from conceptnb.core.distributions import GaussianMixture, acceptance_rate
+from conceptnb.core.diversity import DiversityReport
+from conceptnb.core.validation import Array
+from conceptnb.plotting.style import INK, LINES, MARKERS, MUTED, PALETTE, new_figure, styled
+from conceptnb.theory.counterexamples import ModelPair
+from conceptnb.theory.observables import World
+from conceptnb.theory.theorem1 import Subset
 
 Rows = Sequence[Mapping[str, Any]]
 

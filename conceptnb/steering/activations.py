@@ -11,7 +11,7 @@ from torch import Tensor
 from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from conceptnb.steering.heads import record_heads
+from conceptnb.steering.attention import record_heads
 from conceptnb.steering.questions import Question, check_questions
 from conceptnb.steering.spans import encode_pair, pad
 

@@ -12,7 +12,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from conceptnb.steering.questions import Question
 from conceptnb.steering.scoring import AnswerScorer, Steering, choice_scores
 from conceptnb.steering.spans import pad
-from conceptnb.steering.world import CATEGORIES, World
+from conceptnb.steering.worlds.toy_corpora import CATEGORIES, World
 
 KINDS = ("true", "misconception", "another of its category", "off topic")
 

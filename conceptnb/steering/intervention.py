@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from conceptnb.steering.heads import find_heads
+from conceptnb.steering.attention import find_heads
 
 Positions = Literal["all", "last"]
 
@@ -83,7 +83,7 @@ class Intervention:
         Parameters
         ----------
         model
-            Any model that :func:`conceptnb.steering.heads.find_heads` understands.
+            Any model that :func:`conceptnb.steering.attention.find_heads` understands.
         positions
             ``"all"`` edits every position. ``"last"`` edits the last token of
             each text, wherever the padding is; under ``generate`` that is the

@@ -18,8 +18,8 @@ from sklearn.linear_model import RidgeCV
 from torch import Tensor
 
 from conceptnb.steering.activations import Activations
-from conceptnb.steering.embeddings import Embedding, WithConstant
 from conceptnb.steering.intervention import Intervention
+from conceptnb.steering.question_embeddings import Embedding, WithConstant
 from conceptnb.steering.questions import Question
 
 

@@ -9,15 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from conceptnb.core.sentence_bert import SentenceBert
 from conceptnb.steering.activations import Activations
-from conceptnb.steering.embeddings import (
-    CategoryEmbedding,
-    Centred,
-    Embedding,
-    SentenceBert,
-    StateEmbedding,
-    TfidfEmbedding,
-)
 from conceptnb.steering.matrices import (
     MatrixSteering,
     SteeringMatrix,
@@ -25,6 +18,13 @@ from conceptnb.steering.matrices import (
     steering_matrix,
 )
 from conceptnb.steering.probes import Probes
+from conceptnb.steering.question_embeddings import (
+    CategoryEmbedding,
+    Centred,
+    Embedding,
+    StateEmbedding,
+    TfidfEmbedding,
+)
 from conceptnb.steering.questions import Question
 from conceptnb.steering.vectors import (
     SteeringVector,

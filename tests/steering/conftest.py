@@ -21,9 +21,9 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
-from conceptnb.steering.training import make_tokenizer
-from conceptnb.steering.weights import draw_matrices
-from conceptnb.steering.world import make_world
+from conceptnb.steering.worlds.language_models import make_tokenizer
+from conceptnb.steering.worlds.toy_corpora import make_world
+from conceptnb.steering.worlds.weights import draw_matrices
 
 _SIZE = {
     "hidden_size": 32,

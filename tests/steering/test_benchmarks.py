@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from conceptnb import results
-from conceptnb.steering import benchmarks
 from conceptnb.steering.activations import collect_states
+from conceptnb.studies import steering_benchmark as benchmarks
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import pytest
 import torch
 from transformers import T5Config, T5ForConditionalGeneration
 
-from conceptnb.steering.heads import find_heads, record_heads
+from conceptnb.steering.attention import find_heads, record_heads
 from conceptnb.steering.intervention import Intervention
 from conceptnb.steering.spans import pad
 

@@ -8,13 +8,6 @@ from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
 
 from conceptnb.steering.activations import Activations, collect_activations
-from conceptnb.steering.embeddings import (
-    CategoryEmbedding,
-    Centred,
-    StateEmbedding,
-    TfidfEmbedding,
-    WithConstant,
-)
 from conceptnb.steering.matrices import (
     MatrixSteering,
     head_covariance,
@@ -22,6 +15,13 @@ from conceptnb.steering.matrices import (
     steering_matrix,
 )
 from conceptnb.steering.probes import Probes, fit_probes, orthogonal_probes, split_questions
+from conceptnb.steering.question_embeddings import (
+    CategoryEmbedding,
+    Centred,
+    StateEmbedding,
+    TfidfEmbedding,
+    WithConstant,
+)
 from conceptnb.steering.questions import Question
 from conceptnb.steering.vectors import (
     SteeringVector,

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tokenizers import ByteLevelBPETokenizer
 from transformers import PreTrainedTokenizerFast
 
+from conceptnb.steering.attention import find_heads
 from conceptnb.steering.divergence import NeutralTexts
-from conceptnb.steering.heads import find_heads
 from conceptnb.steering.intervention import Intervention
 from conceptnb.steering.questions import Question
 from conceptnb.steering.scoring import AnswerScorer, choice_scores

@@ -8,12 +8,18 @@ import numpy as np
 import pytest
 import torch
 
-from conceptnb._muon import orthogonalize
+from conceptnb.core.muon import orthogonalize
 from conceptnb.steering.activations import collect_activations
 from conceptnb.steering.generation import accuracy_by_source
 from conceptnb.steering.probes import fit_probes
-from conceptnb.steering.training import Lesson, Recipe, load_trained, make_tokenizer, train_world
-from conceptnb.steering.world import CATEGORIES, DOCUMENTS, KINDS, make_world
+from conceptnb.steering.worlds.language_models import (
+    Lesson,
+    Recipe,
+    load_trained,
+    make_tokenizer,
+    train_world,
+)
+from conceptnb.steering.worlds.toy_corpora import CATEGORIES, DOCUMENTS, KINDS, make_world
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))

@@ -1,0 +1,1 @@
+"""What the paper defines: concepts, environments, distributions, mixing, scores."""

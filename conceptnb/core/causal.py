@@ -1,0 +1,145 @@
+r"""A small causal model: conditioning against intervening (Appendix B).
+
+Appendix B.1's example of a causal generative process is the linear model
+:math:`Z = WZ + \epsilon` with Gaussian noise over a directed acyclic graph.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from conceptnb.core.concepts import Concept
+from conceptnb.core.distributions import GaussianMixture
+from conceptnb.core.validation import Array, as_array, as_count, as_positive
+
+
+@dataclass(frozen=True, eq=False)
+class LinearSCM:
+    r"""Linear structural causal model :math:`Z = WZ + \epsilon` (Appendix B.1).
+
+    Parameters
+    ----------
+    W : array-like of shape (d, d)
+        ``W[j, i]`` is the effect of variable i on variable j. Variables come in causal
+        order: W is strictly lower triangular.
+    means : array-like of shape (d,)
+        Means of the noise.
+    variances : array-like of shape (d,)
+        Its variances.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, W has entries on or above the diagonal, or a variance is
+        not positive.
+    """
+
+    W: Array
+    means: Array
+    variances: Array
+
+    def __post_init__(self) -> None:
+        W = as_array(self.W, "W", ndim=2)
+        if W.shape[0] != W.shape[1] or np.triu(W).any():
+            raise ValueError("W must be square and strictly lower triangular: order causes first")
+        for name in ("means", "variances"):
+            value = as_array(getattr(self, name), name, ndim=1)
+            if len(value) != len(W):
+                raise ValueError(f"{name} must have {len(W)} entries, got {len(value)}")
+            object.__setattr__(self, name, value)
+        if (self.variances <= 0).any():
+            raise ValueError("variances must be positive")
+        object.__setattr__(self, "W", W)
+
+    @property
+    def d(self) -> int:
+        """Number of variables."""
+        return len(self.W)
+
+    def distribution(self) -> GaussianMixture:
+        """Return the observational distribution, one Gaussian."""
+        mix = np.linalg.inv(np.eye(self.d) - self.W)
+        covariance = mix @ np.diag(self.variances) @ mix.T
+        return GaussianMixture([1.0], (mix @ self.means)[None], covariance[None])
+
+    def intervene(self, node: int, mean: float, variance: float) -> LinearSCM:
+        r"""Cut `node` from its causes and give it :math:`N(mean, variance)`: a stochastic do.
+
+        Raises
+        ------
+        ValueError
+            If there is no such node or the variance is not positive.
+        """
+        j = self._node(node)
+        W, means, variances = self.W.copy(), self.means.copy(), self.variances.copy()
+        W[j], means[j], variances[j] = 0.0, mean, as_positive(variance, "variance")
+        return LinearSCM(W, means, variances)
+
+    def atom(self, node: int, b: float) -> Concept:
+        """Return the concept "variable `node` has value `b`"."""
+        return Concept(np.eye(self.d)[[self._node(node)]], np.array([b]))
+
+    def _node(self, node: int) -> int:
+        if as_count(node, "node", minimum=0) >= self.d:
+            raise ValueError(f"node must be below {self.d}, got {node}")
+        return node
+
+
+def chain(effect: float = 0.9) -> LinearSCM:
+    """Return the causal chain of the book: cause -> concept -> effect, unit noise."""
+    W = np.zeros((3, 3))
+    W[1, 0] = W[2, 1] = effect
+    return LinearSCM(W, np.zeros(3), np.ones(3))
+
+
+def ratio_form(first: GaussianMixture, second: GaussianMixture) -> Array:
+    r"""Quadratic part of :math:`\ln p - \ln \tilde p` for two Gaussians, shape (d, d).
+
+    For a concept conditional distribution it is :math:`A^\top A / \sigma^2`: positive
+    semi-definite, of rank dim(C) (46). For an intervention on one variable it has a
+    positive and a negative part and involves the variable's causes.
+
+    Parameters
+    ----------
+    first, second : GaussianMixture
+        With one component each.
+
+    Raises
+    ------
+    ValueError
+        If one of them is a proper mixture.
+    """
+    if first.n_components != 1 or second.n_components != 1:
+        raise ValueError("both distributions must be single Gaussians")
+    return np.linalg.inv(second.covariances[0]) - np.linalg.inv(first.covariances[0])
+
+
+def environments_needed(n: ArrayLike, d_z: ArrayLike) -> dict[str, np.ndarray]:
+    r"""Numbers of environments that identify, the base included (Section 5, Appendix B.2).
+
+    Parameters
+    ----------
+    n : array-like of int
+        Atoms to be learned.
+    d_z : array-like of int
+        Latent dimension.
+
+    Returns
+    -------
+    dict of str to ndarray
+        Sufficient numbers under each result's own assumptions: n + 2 (Theorem 1), 2n + 1
+        (Theorem 2), 2 d_z + 1 (iVAE with two sufficient statistics a latent) and d_z + 1
+        (one intervention on each causal variable).
+    """
+    atoms, latents = np.broadcast_arrays(np.asarray(n), np.asarray(d_z))
+    if (atoms < 1).any() or (atoms > latents).any():
+        raise ValueError("n must be between 1 and d_z: atoms are independent directions")
+    return {
+        "Theorem 1: conditioning on concepts": atoms + 2,
+        "Theorem 2: conditioning, rank 2n": 2 * atoms + 1,
+        "interventions on single nodes": latents + 1,
+        "iVAE, all latents, k = 2": 2 * latents + 1,
+    }

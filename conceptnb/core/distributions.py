@@ -1,0 +1,434 @@
+r"""Base distributions and concept conditional distributions (Section 4.2, Appendix H).
+
+Conditioning keeps a draw :math:`z` of the base distribution p with a probability
+proportional to :math:`\prod_k q((Az - b)_k)`, where q is the density of
+:math:`N(0, \sigma^2)` (Definition 3, Assumption 3). Algorithm 1 does so by rejection
+for any base. If the base is a Gaussian mixture, the result is one too, in closed form.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg import solve_triangular
+from scipy.special import logsumexp
+from tqdm import tqdm
+
+from conceptnb.core.concepts import Concept
+from conceptnb.core.design import EnvironmentDesign
+from conceptnb.core.validation import (
+    Array,
+    as_array,
+    as_count,
+    as_generator,
+    as_points,
+    as_positive,
+)
+
+_CHUNK = 1 << 17  # draws held in memory at a time: 10 MiB at d_z = 10
+
+
+class Base(Protocol):
+    """What rejection sampling needs to know of a base distribution: how to draw from it."""
+
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        """Draw `n` points, shape (n, d_z)."""
+        ...  # pragma: no cover
+
+
+class GaussianMixture:
+    r"""Mixture of Gaussians, :math:`p(z) = \sum_k w_k N(z; \mu_k, \Sigma_k)`.
+
+    The base distribution of the paper's synthetic experiments (Appendix G).
+
+    Parameters
+    ----------
+    weights : array-like of shape (K,)
+        Positive; normalised to sum to one.
+    means : array-like of shape (K, d_z)
+    covariances : array-like of shape (K, d_z, d_z)
+        Symmetric and positive definite.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If shapes do not fit, a weight is not positive, or a covariance is not
+        symmetric and positive definite.
+    """
+
+    def __init__(self, weights: ArrayLike, means: ArrayLike, covariances: ArrayLike) -> None:
+        self.weights = as_array(weights, "weights", ndim=1)
+        self.means = as_points(means, "means")
+        self.covariances = as_array(covariances, "covariances", ndim=3)
+        K, d_z = self.means.shape
+        if self.weights.shape != (K,):
+            raise ValueError(f"weights must have shape ({K},), got {self.weights.shape}")
+        if self.covariances.shape != (K, d_z, d_z):
+            raise ValueError(
+                f"covariances must have shape ({K}, {d_z}, {d_z}), got {self.covariances.shape}"
+            )
+        if (self.weights <= 0).any():
+            raise ValueError("weights must be positive: drop components of weight zero")
+        self.weights = self.weights / self.weights.sum()
+        if not np.allclose(self.covariances, self.covariances.transpose(0, 2, 1)):
+            raise ValueError("covariances must be symmetric")
+        try:
+            self._cholesky = np.linalg.cholesky(self.covariances)
+        except np.linalg.LinAlgError:
+            raise ValueError("covariances must be positive definite") from None
+
+    @property
+    def n_components(self) -> int:
+        """Number K of components."""
+        return len(self.weights)
+
+    @property
+    def d_z(self) -> int:
+        """Dimension of the latent space."""
+        return self.means.shape[1]
+
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        """Draw `n` points, shape (n, d_z)."""
+        labels = as_generator(rng).choice(
+            self.n_components, size=as_count(n, "n", minimum=0), p=self.weights
+        )
+        Z = rng.standard_normal((len(labels), self.d_z))
+        for k, (mean, factor) in enumerate(zip(self.means, self._cholesky, strict=True)):
+            Z[labels == k] = mean + Z[labels == k] @ factor.T
+        return Z
+
+    def component_log_density(self, Z: ArrayLike) -> Array:
+        r"""Log of :math:`w_k N(z; \mu_k, \Sigma_k)`, shape (samples, K).
+
+        Parameters
+        ----------
+        Z : array-like of shape (samples, d_z)
+        """
+        points = as_points(Z, "Z", self.d_z)
+        terms = np.empty((len(points), self.n_components))
+        for k, (mean, factor) in enumerate(zip(self.means, self._cholesky, strict=True)):
+            white = solve_triangular(factor, (points - mean).T, lower=True)
+            log_volume = np.log(np.diag(factor)).sum() + self.d_z / 2 * np.log(2 * np.pi)
+            terms[:, k] = np.log(self.weights[k]) - log_volume - (white**2).sum(axis=0) / 2
+        return terms
+
+    def log_density(self, Z: ArrayLike) -> Array:
+        """Log of the density p, shape (samples,).
+
+        Parameters
+        ----------
+        Z : array-like of shape (samples, d_z)
+        """
+        return logsumexp(self.component_log_density(Z), axis=1)
+
+    def linear_image(self, A: ArrayLike, noise_variance: float = 0.0) -> GaussianMixture:
+        r"""Return the distribution of :math:`Az + \epsilon`, a mixture again.
+
+        Parameters
+        ----------
+        A : array-like of shape (d_C, d_z)
+            Linearly independent rows.
+        noise_variance : float
+            Variance of the independent Gaussian noise on each entry.
+        """
+        rows = as_points(A, "A", self.d_z)
+        covariances = rows @ self.covariances @ rows.T + noise_variance * np.eye(len(rows))
+        return GaussianMixture(self.weights, self.means @ rows.T, covariances)
+
+    def condition(self, concept: Concept, variance: float) -> GaussianMixture:
+        r"""Return the concept conditional distribution, exactly (Definition 3).
+
+        With Gaussian q the product in (2) is a Gaussian likelihood of the valuation,
+        so each component is updated as by a noisy observation :math:`b` of :math:`Az`,
+        and its weight by how well it explains :math:`b`.
+
+        Parameters
+        ----------
+        concept : Concept
+        variance : float
+            Variance of q.
+
+        Returns
+        -------
+        GaussianMixture
+            Components whose share is below the smallest float are left out.
+        """
+        A, b, noise = _check_conditioning(concept, variance, self.d_z)
+        marginal = self.linear_image(A, noise)
+        log_weights = marginal.component_log_density(b[None])[0]
+        gain = self.covariances @ A.T @ np.linalg.inv(marginal.covariances)
+        means = self.means + np.einsum("kzc,kc->kz", gain, b - marginal.means)
+        # Joseph's form stays symmetric and positive definite in floating point.
+        rest = np.eye(self.d_z) - gain @ A
+        covariances = rest @ self.covariances @ rest.transpose(0, 2, 1)
+        covariances += noise * gain @ gain.transpose(0, 2, 1)
+        weights = np.exp(log_weights - logsumexp(log_weights))
+        keep = weights > 0
+        return GaussianMixture(weights[keep], means[keep], covariances[keep])
+
+
+def random_mixture(
+    d_z: int, rng: np.random.Generator, n_components: int = 3, spread: float = 1.0
+) -> GaussianMixture:
+    """Draw a base distribution as the paper does (Appendix G).
+
+    Weights are uniform on (0.3, 1) and then normalised, means uniform on
+    (-spread, spread), variances uniform on (0.01, 0.015) and diagonal.
+
+    Parameters
+    ----------
+    d_z : int
+        Dimension of the latent space.
+    rng : numpy.random.Generator
+    n_components : int
+        The paper uses 3.
+    spread : float
+        Half width of the box of the means; the paper uses 1. Small values give
+        overlapping components, and so a connected support.
+    """
+    shape = (as_count(n_components, "n_components"), as_count(d_z, "d_z"))
+    half_width = as_positive(spread, "spread")
+    weights = as_generator(rng).uniform(0.3, 1.0, size=shape[0])
+    means = rng.uniform(-half_width, half_width, size=shape)
+    variances = rng.uniform(0.01, 0.015, size=shape)
+    return GaussianMixture(weights, means, variances[:, :, None] * np.eye(d_z))
+
+
+def _check_conditioning(
+    concept: Concept, variance: float, d_z: int | None = None
+) -> tuple[Array, Array, float]:
+    """Return A, b and the variance once they fit the base distribution."""
+    if not isinstance(concept, Concept):
+        raise TypeError(f"concept must be a Concept, got {type(concept).__name__}")
+    if d_z is not None and concept.d_z != d_z:
+        raise ValueError(
+            f"concept lives in {concept.d_z} dimensions, the base distribution in {d_z}"
+        )
+    return concept.A, concept.b, as_positive(variance, "variance")
+
+
+def log_acceptance(concept: Concept, variance: float, Z: ArrayLike) -> Array:
+    r"""Log of the probability R that Algorithm 1 keeps each point, shape (samples,).
+
+    :math:`R = M^{-1} \prod_k q((Az - b)_k)` with :math:`M = \max(q)^{\dim C}`; for
+    Gaussian q this is :math:`\exp(-|Az - b|^2 / 2\sigma^2)`.
+
+    Parameters
+    ----------
+    concept : Concept
+    variance : float
+        Variance of q.
+    Z : array-like of shape (samples, d_z)
+    """
+    _, b, noise = _check_conditioning(concept, variance)
+    return -((concept.valuation(Z) - b) ** 2).sum(axis=1) / (2 * noise)
+
+
+def log_acceptance_rate(base: GaussianMixture, concept: Concept, variance: float) -> float:
+    """Log of the acceptance rate that Lemma 4 predicts, ln(N_C / M).
+
+    In logarithms, since the rate of a far-off valuation may be too small for a float.
+    """
+    A, b, noise = _check_conditioning(concept, variance, base.d_z)
+    log_normaliser = base.linear_image(A, noise).log_density(b[None])[0]
+    return float(log_normaliser + concept.dim / 2 * np.log(2 * np.pi * noise))
+
+
+def acceptance_rate(base: GaussianMixture, concept: Concept, variance: float) -> float:
+    """Share of base draws that Algorithm 1 keeps, N_C / M (Lemma 4), in closed form.
+
+    Parameters
+    ----------
+    base : GaussianMixture
+    concept : Concept
+    variance : float
+        Variance of q.
+
+    Returns
+    -------
+    float
+        Its inverse is the expected number of trials a sample (Corollary 1).
+    """
+    return float(np.exp(log_acceptance_rate(base, concept, variance)))
+
+
+def information(base: GaussianMixture, concept: Concept, variance: float) -> float:
+    r"""Information that one conditioned sample holds, in nats, in closed form.
+
+    The Kullback-Leibler divergence of p_C from p: the mean over p_C of the log-odds of
+    Lemma 3, which are :math:`-|Az - b|^2 / 2\sigma^2` less the log of the acceptance rate.
+
+    Parameters
+    ----------
+    base : GaussianMixture
+    concept : Concept
+    variance : float
+        Variance of q.
+    """
+    _, b, noise = _check_conditioning(concept, variance, base.d_z)
+    image = base.condition(concept, variance).linear_image(concept.A)
+    spread = np.trace(image.covariances, axis1=1, axis2=2)
+    misses = ((image.means - b) ** 2).sum(axis=1) + spread
+    return float(
+        -(image.weights @ misses) / (2 * noise) - log_acceptance_rate(base, concept, variance)
+    )
+
+
+def sample_one(base: Base, concept: Concept, variance: float, rng: np.random.Generator) -> Array:
+    """Algorithm 1, line by line: one sample of the concept conditional distribution.
+
+    Kept as the reference; `sample_rejection` does the same for many at a time.
+
+    Parameters
+    ----------
+    base : object with ``sample(n, rng)``
+    concept : Concept
+    variance : float
+        Variance of q.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    ndarray of shape (d_z,)
+    """
+    as_generator(rng)
+    while True:
+        z = base.sample(1, rng)
+        u = rng.uniform()
+        r = np.exp(log_acceptance(concept, variance, z)[0])
+        if r >= u:
+            return z[0]
+
+
+def sample_rejection(
+    base: Base,
+    concept: Concept,
+    variance: float,
+    n: int,
+    rng: np.random.Generator,
+    max_draws: int = 10**8,
+) -> Array:
+    """Sample the concept conditional distribution by rejection (Algorithm 1).
+
+    Draws are proposed and judged in large batches. Each is kept independently of the
+    others, so the kept ones are independent samples (Theorem 3).
+
+    Parameters
+    ----------
+    base : object with ``sample(n, rng)``
+        Any distribution that can be drawn from.
+    concept : Concept
+    variance : float
+        Variance of q.
+    n : int
+        Number of samples.
+    rng : numpy.random.Generator
+    max_draws : int
+        Most draws of the base to spend.
+
+    Returns
+    -------
+    ndarray of shape (n, d_z)
+
+    Raises
+    ------
+    ValueError
+        If `max_draws` are not enough: before the first draw where the acceptance rate
+        is known in closed form, else when they are spent.
+    """
+    _check_conditioning(concept, variance)
+    as_generator(rng)
+    wanted, budget = as_count(n, "n", minimum=0), as_count(max_draws, "max_draws")
+    if isinstance(base, GaussianMixture):
+        log10_rate = log_acceptance_rate(base, concept, variance) / np.log(10)
+        if wanted and np.log10(wanted) - log10_rate > np.log10(budget):
+            raise ValueError(_hopeless(f"predicted to be 10^{log10_rate:.1f}", wanted, budget))
+
+    kept: list[Array] = []
+    n_kept = n_drawn = 0
+    with tqdm(total=wanted, desc="rejection sampling", unit="sample", delay=2) as progress:
+        while n_kept < wanted:
+            if n_drawn >= budget:
+                raise ValueError(_hopeless(f"{n_kept / n_drawn:.1e} so far", wanted, budget))
+            # One tenth more than the rate seen so far asks for, so that few rounds do.
+            rate = max(n_kept, 1) / n_drawn if n_drawn else 0.5
+            size = int(min(1.1 * (wanted - n_kept) / rate + 32, _CHUNK, budget - n_drawn))
+            Z = base.sample(size, rng)
+            chosen = Z[log_acceptance(concept, variance, Z) >= np.log(rng.uniform(size=size))]
+            kept.append(chosen[: wanted - n_kept])
+            n_kept, n_drawn = n_kept + len(kept[-1]), n_drawn + size
+            progress.update(len(kept[-1]))
+    return np.concatenate(kept) if kept else np.empty((0, concept.d_z))
+
+
+def _hopeless(rate: str, wanted: int, budget: int) -> str:
+    return (
+        f"{wanted} samples need more than max_draws = {budget} draws: the acceptance rate is "
+        f"{rate}. Choose a valuation b where the base has mass, raise the variance, or use "
+        "GaussianMixture.condition, which needs no rejection"
+    )
+
+
+def log_odds(
+    base: GaussianMixture, design: EnvironmentDesign, atoms: ArrayLike, Z: ArrayLike
+) -> Array:
+    r"""Exact log-odds :math:`\ln p^e(z) - \ln p^0(z)`, constants included (Lemma 3).
+
+    Parameters
+    ----------
+    base : GaussianMixture
+    design : EnvironmentDesign
+    atoms : array-like of shape (n, d_z)
+    Z : array-like of shape (samples, d_z)
+
+    Returns
+    -------
+    ndarray of shape (samples, m)
+        One column a concept conditional environment.
+    """
+    concepts = design.concepts(atoms)
+    columns = [
+        log_acceptance(concept, design.variance, Z)
+        - log_acceptance_rate(base, concept, design.variance)
+        for concept in concepts
+    ]
+    return np.stack(columns, axis=1)
+
+
+def sample_environments(
+    base: GaussianMixture,
+    design: EnvironmentDesign,
+    atoms: ArrayLike,
+    n: int,
+    rng: np.random.Generator,
+    n_base: int | None = None,
+) -> tuple[Array, np.ndarray]:
+    """Draw a data set with all environments (Problem 1), by the exact sampler.
+
+    Parameters
+    ----------
+    base : GaussianMixture
+    design : EnvironmentDesign
+    atoms : array-like of shape (n, d_z)
+    n : int
+        Samples a concept conditional environment; the paper has 5000.
+    rng : numpy.random.Generator
+    n_base : int, optional
+        Samples of the base distribution. By default as many as all other environments
+        have together, as in the authors' code.
+
+    Returns
+    -------
+    Z : ndarray of shape (samples, d_z)
+    environment : ndarray of int, shape (samples,)
+        0 for the base distribution, e for concept conditional environment e.
+    """
+    per_environment = as_count(n, "n")
+    concepts = design.concepts(atoms)
+    first = len(concepts) * per_environment if n_base is None else as_count(n_base, "n_base")
+    conditionals = [base.condition(concept, design.variance) for concept in concepts]
+    counts = [first] + [per_environment] * len(concepts)
+    Z = [p.sample(k, rng) for p, k in zip([base, *conditionals], counts, strict=True)]
+    return np.concatenate(Z), np.repeat(np.arange(len(counts)), counts)

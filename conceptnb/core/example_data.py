@@ -1,0 +1,95 @@
+"""Data to try the other modules on: synthetic, made here, and said so where they are shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib.image
+import numpy as np
+import pandas as pd
+
+from conceptnb.core.concepts import random_atoms
+from conceptnb.core.design import EnvironmentDesign
+from conceptnb.core.distributions import random_mixture, sample_environments
+from conceptnb.core.mixing import LinearMixing
+from conceptnb.core.validation import Array
+
+LOOKED_FOR = {
+    "dark": ["roast"],
+    "light": ["roast"],
+    "sour": ["acidity"],
+    "dark and mild": ["roast", "acidity"],
+}
+"""What the example's environments were collected by; the base is ``"any"``."""
+
+
+def write_environments(path: str | Path, rows: int = 400, seed: int = 2) -> pd.DataFrame:
+    """Write a CSV of synthetic sensor readings of coffee beans, and return the hidden truth.
+
+    Two concepts, roast and acidity, in four latent dimensions, seen by six sensors through a
+    random linear mixing. Five environments: any beans, and four kinds of looking for something.
+
+    Parameters
+    ----------
+    path : path
+    rows : int
+        An environment.
+    seed : int
+
+    Returns
+    -------
+    DataFrame
+        The true valuations of ``roast`` and ``acidity``, row by row of the file.
+    """
+    rng = np.random.default_rng(seed)
+    base, atoms = random_mixture(4, rng), random_atoms(2, 4, rng)
+    centre = base.sample(4000, rng) @ atoms.T
+    low, high = np.percentile(centre, [25, 75], axis=0)
+    design = EnvironmentDesign(
+        [[0], [0], [1], [0, 1]],
+        [[high[0]], [low[0]], [high[1]], [high[0], low[1]]],
+        float(0.15 * centre.var()),
+    )
+    Z, environment = sample_environments(base, design, atoms, rows, rng, n_base=rows)
+    X: Array = LinearMixing.random(4, 6, rng)(Z)
+    frame = pd.DataFrame(X.round(5), columns=[f"sensor_{k}" for k in range(1, 7)])
+    frame.insert(0, "environment", np.array(["any", *LOOKED_FOR])[environment])
+    frame.to_csv(path, index=False)
+    return pd.DataFrame(Z @ atoms.T, columns=["roast", "acidity"])
+
+
+def write_images(folder: str | Path, images: int = 480, seed: int = 0) -> None:
+    """Write synthetic pictures of a ripening fruit, and ``labels.csv`` beside them.
+
+    A disc on a noisy ground, 24 x 24 pixels. Its brightness is the *ripeness* (green, turning,
+    ripe, late), its radius the *size* (small, large); the place is random, and so is
+    *weekday*, a label that has nothing to do with the picture.
+
+    Parameters
+    ----------
+    folder : path
+        Made where it is missing.
+    images : int
+    seed : int
+    """
+    out, rng = Path(folder), np.random.default_rng(seed)
+    out.mkdir(parents=True, exist_ok=True)
+    ripeness, size = rng.integers(4, size=images), rng.integers(2, size=images)
+    grid = np.arange(24)
+    rows = []
+    for k in range(images):
+        x, y = rng.uniform(9, 15, size=2)
+        inside = (grid[:, None] - y) ** 2 + (grid - x) ** 2 < (4.0 + 2.5 * size[k]) ** 2
+        picture = np.full((24, 24, 3), 0.45) + rng.normal(scale=0.05, size=(24, 24, 3))
+        picture[inside] = [0.35 + 0.17 * ripeness[k], 0.75 - 0.12 * ripeness[k], 0.2]
+        name = f"{k:03d}.png"
+        matplotlib.image.imsave(out / name, picture.clip(0, 1))
+        rows.append(
+            {
+                "file": name,
+                "ripeness": ("1 green", "2 turning", "3 ripe", "4 late")[ripeness[k]],
+                "size": ("small", "large")[size[k]],
+                "weekday": ("Mon", "Tue", "Wed", "Thu", "Fri")[k % 5],
+            }
+        )
+    pd.DataFrame(rows).to_csv(out / "labels.csv", index=False)

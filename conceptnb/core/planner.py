@@ -1,0 +1,244 @@
+r"""Plan the smallest designs that Theorem 1 covers.
+
+Take environments as the vertices of a tree and atoms as its n edges: each atom is
+conditioned on in the two environments that its edge joins. Then M is the unsigned
+incidence matrix of a tree on n + 1 vertices, which has rank n; the one v (up to scale)
+with :math:`v^\top M = 0` is :math:`\pm 1` along the two colours of the tree, so
+:math:`(v^\top B)_i` is the difference of the atom's two valuations; and no edge contains
+another. Every tree therefore satisfies Lemma 1's condition and Assumption 5, and
+Assumption 4 as soon as each atom's two valuations differ, with n + 1 environments and 2n
+conditionings. Neither number can be smaller (Remark 2; an atom that is conditioned on
+once fails Assumption 4). A star conditions on each atom alone and once on all of them; a
+path never conditions on more than two atoms, which keeps acceptance rates high.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from conceptnb.core.concepts import check_independent
+from conceptnb.core.design import PAPER_VARIANCE, EnvironmentDesign
+from conceptnb.core.distributions import GaussianMixture
+from conceptnb.core.validation import (
+    Array,
+    as_array,
+    as_count,
+    as_generator,
+    as_points,
+    as_positive,
+)
+
+Edge = tuple[int, int]
+
+_GRID = 24
+"""Centres of an atom's two valuations that the planner tries."""
+_MOST_DRAWS = 100_000
+"""Random designs that are drawn before giving up."""
+
+
+def path_edges(n: int) -> list[Edge]:
+    """Return the path with n edges: environment e shares atom e with environment e + 1."""
+    return [(i, i + 1) for i in range(as_count(n, "n"))]
+
+
+def star_edges(n: int) -> list[Edge]:
+    """Return the star with n edges: each atom alone, and the last environment with all."""
+    return [(i, n) for i in range(as_count(n, "n"))]
+
+
+def tree_design(
+    edges: Sequence[Edge], valuations: ArrayLike, variance: float = PAPER_VARIANCE
+) -> EnvironmentDesign:
+    """Build the design whose atoms are the edges of a tree of environments.
+
+    Parameters
+    ----------
+    edges : sequence of (int, int)
+        Atom i is conditioned on in environments ``edges[i]``, numbered from 0 to n.
+    valuations : array-like of shape (n, 2)
+        Its valuation in each of the two.
+    variance : float
+        Variance of q.
+
+    Returns
+    -------
+    EnvironmentDesign
+        With n + 1 environments.
+
+    Raises
+    ------
+    ValueError
+        If the edges do not form a tree on the vertices 0, ..., n, or an atom has the
+        same valuation twice.
+    """
+    b = as_points(valuations, "valuations", 2)
+    n = len(edges)
+    if len(b) != n:
+        raise ValueError(f"valuations must have one row an edge: {n}, got {len(b)}")
+    _check_tree(edges)
+    same = np.flatnonzero(b[:, 0] == b[:, 1])
+    if len(same):
+        raise ValueError(f"atoms {same.tolist()} have equal valuations: Assumption 4 fails")
+    subsets: list[list[int]] = [[] for _ in range(n + 1)]
+    values: list[list[float]] = [[] for _ in range(n + 1)]
+    for i, (edge, pair) in enumerate(zip(edges, b, strict=True)):
+        for e, value in zip(edge, pair, strict=True):
+            subsets[e].append(i)
+            values[e].append(float(value))
+    return EnvironmentDesign(subsets, values, variance)
+
+
+def propose_design(
+    n: int,
+    variance: float = PAPER_VARIANCE,
+    base: GaussianMixture | None = None,
+    atoms: ArrayLike | None = None,
+    contrast: float = 3.0,
+) -> EnvironmentDesign:
+    r"""Propose a smallest design that satisfies Assumptions 4 and 5: a path.
+
+    Atom i is conditioned on in environments i and i + 1, at two valuations that are
+    `contrast` noise widths apart. With a base distribution, their centres and their
+    order are chosen so that the product of all acceptance rates (Lemma 4) is largest:
+    exactly, over a grid, by dynamic programming along the path.
+
+    Parameters
+    ----------
+    n : int
+        Number of atoms.
+    variance : float
+        Variance :math:`\sigma^2` of q.
+    base : GaussianMixture, optional
+        Base distribution, on the latent space. Without it valuations lie around zero.
+    atoms : array-like of shape (n, d_z), optional
+        The atoms; needed if `base` is given.
+    contrast : float
+        Distance of an atom's two valuations in units of σ. Larger values give larger
+        margins in Assumption 4 and smaller acceptance rates.
+
+    Returns
+    -------
+    EnvironmentDesign
+        With n + 1 environments of at most two atoms each.
+
+    Raises
+    ------
+    ValueError
+        If one of `base` and `atoms` comes without the other, or shapes do not fit.
+    """
+    gap = as_positive(contrast, "contrast") * np.sqrt(as_positive(variance, "variance"))
+    if (base is None) != (atoms is None):
+        raise ValueError("base and atoms belong together: give both or neither")
+    if base is None or atoms is None:
+        return tree_design(path_edges(n), np.tile([-gap / 2, gap / 2], (n, 1)), variance)
+    rows = check_independent(atoms, "atoms")
+    if len(rows) != n:
+        raise ValueError(f"atoms must have n = {n} rows, got {len(rows)}")
+    return tree_design(path_edges(n), _best_path(base.linear_image(rows), variance, gap), variance)
+
+
+def random_design(
+    n: int,
+    m: int,
+    rng: np.random.Generator,
+    variance: float = PAPER_VARIANCE,
+    spread: float = 3.0,
+) -> EnvironmentDesign:
+    r"""Draw a design that satisfies Assumptions 4 and 5, by rejection.
+
+    Each environment conditions on each atom with probability one half; valuations are
+    normal with standard deviation `spread` times σ.
+
+    Parameters
+    ----------
+    n, m : int
+        Numbers of atoms and of concept conditional environments, m > n.
+    rng : numpy.random.Generator
+    variance : float
+        Variance of q.
+    spread : float
+        Standard deviation of the valuations in units of σ.
+
+    Raises
+    ------
+    ValueError
+        If m < n + 1 (Remark 2), or if no such design was met.
+    """
+    if as_count(m, "m") <= as_count(n, "n"):
+        raise ValueError(f"m must be at least n + 1 = {n + 1} (Remark 2), got {m}")
+    as_generator(rng)
+    scale = as_positive(spread, "spread") * np.sqrt(as_positive(variance, "variance"))
+    for _ in range(_MOST_DRAWS):
+        occurs = rng.random((m, n)) < 0.5
+        if not (occurs.any(axis=0).all() and occurs.any(axis=1).all()):
+            continue
+        subsets = [np.flatnonzero(row).tolist() for row in occurs]
+        valuations = [rng.normal(scale=scale, size=len(subset)).tolist() for subset in subsets]
+        design = EnvironmentDesign(subsets, valuations, variance)
+        if design.check().satisfied:
+            return design
+    raise ValueError(
+        f"no design with n = {n} and m = {m} among {_MOST_DRAWS} draws: random ones rarely "
+        "satisfy the assumptions when n is large; use propose_design"
+    )
+
+
+def _check_tree(edges: Sequence[Edge]) -> None:
+    """Raise ValueError unless n edges join the vertices 0, ..., n without a cycle."""
+    n = len(edges)
+    if n == 0:
+        raise ValueError("edges is empty: a tree has one edge an atom")
+    vertices = as_array(np.asarray(edges), "edges", ndim=2)
+    if vertices.shape[1] != 2 or vertices.min() < 0 or vertices.max() > n:
+        raise ValueError(f"edges must be pairs of vertices from 0 to {n}, got {list(edges)}")
+    parent = list(range(n + 1))
+
+    def root(vertex: int) -> int:
+        while parent[vertex] != vertex:
+            vertex = parent[vertex]
+        return vertex
+
+    for edge in edges:
+        a, b = (root(vertex) for vertex in edge)
+        if a == b:
+            raise ValueError(f"edges hold a cycle at {edge}: n edges on n + 1 vertices need none")
+        parent[a] = b
+
+
+def _best_path(valuations: GaussianMixture, variance: float, gap: float) -> Array:
+    """Choose each atom's two valuations so that the path's rates are best (Viterbi).
+
+    `valuations` is the distribution of all atoms' valuations under the base. A state of
+    atom i is the pair (b in environment i, b in environment i + 1).
+    """
+    n = valuations.d_z
+    noisy = [valuations.linear_image(np.eye(n)[[i]], variance) for i in range(n)]
+    states = np.stack([_candidate_pairs(marginal, gap) for marginal in noisy])
+    score = noisy[0].log_density(states[0, :, :1])
+    came_from = []
+    for i in range(1, n):
+        pair = valuations.linear_image(np.eye(n)[[i - 1, i]], variance)
+        points = itertools.product(states[i - 1, :, 1], states[i, :, 0])
+        joint = pair.log_density(np.array(list(points))).reshape(len(states[i]), -1)
+        total = score[:, None] + joint
+        came_from.append(total.argmax(axis=0))
+        score = total.max(axis=0)
+    state = int((score + noisy[-1].log_density(states[-1, :, 1:])).argmax())
+    best = [states[-1, state]]
+    for i in range(n - 2, -1, -1):
+        state = int(came_from[i][state])
+        best.append(states[i, state])
+    return np.array(best[::-1])
+
+
+def _candidate_pairs(marginal: GaussianMixture, gap: float) -> Array:
+    """Pairs of valuations `gap` apart, in both orders, shape (2 * _GRID, 2)."""
+    spread = np.sqrt(marginal.covariances[:, 0, 0])
+    low, high = (marginal.means[:, 0] - 2 * spread).min(), (marginal.means[:, 0] + 2 * spread).max()
+    centres = np.linspace(low, high, _GRID)[:, None]
+    rising = centres + np.array([-gap / 2, gap / 2])
+    return np.concatenate([rising, rising[:, ::-1]])

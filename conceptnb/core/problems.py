@@ -1,0 +1,161 @@
+"""The paper's synthetic problems: the twelve settings of Tables 1 and 7 (Section 6, Appendix G).
+
+A setting names the mixing and the sizes; a problem is one random draw of it, with the
+base distribution, the atoms, the mixing and the samples of every environment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from conceptnb.core.concepts import random_atoms
+from conceptnb.core.design import EnvironmentDesign, paper_design
+from conceptnb.core.distributions import (
+    GaussianMixture,
+    log_odds,
+    random_mixture,
+    sample_environments,
+)
+from conceptnb.core.mixing import LinearMixing, Mixing, MLPMixing
+from conceptnb.core.validation import Array, as_count
+
+MixingKind = Literal["linear", "nonlinear"]
+PAPER_SEEDS = (3, 4, 5, 6, 7)
+"""Seeds of the authors' runs. They fix our draws too, but not the same numbers as theirs."""
+PAPER_SAMPLES = 5000
+"""Samples of each concept conditional environment (Appendix G)."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One row of Table 1 or Table 7.
+
+    Parameters
+    ----------
+    mixing : {"linear", "nonlinear"}
+        Kind of the mixing f (Appendix G).
+    n, d_z, d_x : int
+        Number of atoms, latent and observed dimension.
+    """
+
+    mixing: MixingKind
+    n: int
+    d_z: int
+    d_x: int
+
+    def __post_init__(self) -> None:
+        if self.mixing not in ("linear", "nonlinear"):
+            raise ValueError(f"mixing must be 'linear' or 'nonlinear', got {self.mixing!r}")
+        for name in ("n", "d_z", "d_x"):
+            as_count(getattr(self, name), name)
+
+    def __str__(self) -> str:
+        return f"{self.mixing} ({self.n}, {self.d_z}, {self.d_x})"
+
+
+def _both(*sizes: tuple[int, int, int]) -> tuple[Setting, ...]:
+    kinds: tuple[MixingKind, ...] = ("linear", "nonlinear")
+    return tuple(Setting(kind, *size) for size in sizes for kind in kinds)
+
+
+TABLE_1 = _both((2, 3, 4), (3, 4, 6), (4, 8, 10))
+"""The six rows of Table 1; the book calls the three sizes S1, S2 and S3."""
+TABLE_7 = _both((4, 15, 18), (4, 20, 22), (4, 25, 28))
+"""The six rows of Table 7."""
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """One draw of a synthetic setting, with its truth.
+
+    Parameters
+    ----------
+    setting : Setting
+    seed : int
+    base : GaussianMixture
+        The base distribution p.
+    design : EnvironmentDesign
+    atoms : array of shape (n, d_z)
+    mixing : Mixing
+        The map f.
+    Z : array of shape (samples, d_z)
+        Latents of all environments.
+    environment : int array of shape (samples,)
+        0 for the base distribution, e for concept conditional environment e; sorted.
+    """
+
+    setting: Setting
+    seed: int
+    base: GaussianMixture
+    design: EnvironmentDesign
+    atoms: Array
+    mixing: Mixing
+    Z: Array
+    environment: np.ndarray
+
+    @property
+    def X(self) -> Array:
+        """Observations f(Z), shape (samples, d_x): all that a learner may see."""
+        return self.mixing(self.Z)
+
+    def valuations(self, Z: Array | None = None) -> Array:
+        """Return the true valuations ⟨a_i, z⟩, shape (samples, n); of `Z` if given."""
+        return (self.Z if Z is None else Z) @ self.atoms.T
+
+    def log_odds(self, Z: Array | None = None) -> Array:
+        """Return the true ln p^e(z)/p(z) of (86), shape (samples, m); of `Z` if given."""
+        return log_odds(self.base, self.design, self.atoms, self.Z if Z is None else Z)
+
+    def fresh(self, n: int) -> Array:
+        """Draw `n` latents of the base that no learner has seen, shape (n, d_z)."""
+        # A stream of its own: the draw must not depend on how the problem was drawn.
+        return self.base.sample(n, np.random.default_rng((self.seed, 1)))
+
+
+def draw_problem(
+    setting: Setting,
+    seed: int,
+    *,
+    samples: int = PAPER_SAMPLES,
+    design: EnvironmentDesign | None = None,
+    spread: float = 1.0,
+) -> Problem:
+    """Draw a problem as in Appendix G, by the exact sampler.
+
+    Parameters
+    ----------
+    setting : Setting
+    seed : int
+        Fixes base, atoms, mixing and samples. Problems that differ only in `samples` or
+        `design` have the same base, atoms and mixing.
+    samples : int
+        Samples of each concept conditional environment; the base has as many as they
+        have together.
+    design : EnvironmentDesign, optional
+        By default the authors' environments, which exist for n of 2, 3 and 4.
+    spread : float
+        Half width of the box of the component means; the paper's is 1.
+
+    Returns
+    -------
+    Problem
+
+    Raises
+    ------
+    ValueError
+        If there is no paper design for the setting and none is given, or if the
+        design has another number of atoms.
+    """
+    chosen = paper_design(setting.n) if design is None else design
+    if chosen.n_atoms != setting.n:
+        raise ValueError(f"design has {chosen.n_atoms} atoms but the setting has {setting.n}")
+    rng = np.random.default_rng(as_count(seed, "seed", minimum=0))
+    base = random_mixture(setting.d_z, rng, spread=spread)
+    atoms = random_atoms(setting.n, setting.d_z, rng)
+    kind = LinearMixing if setting.mixing == "linear" else MLPMixing
+    mixing = kind.random(setting.d_z, setting.d_x, rng)
+    Z, environment = sample_environments(base, chosen, atoms, samples, rng)
+    return Problem(setting, seed, base, chosen, atoms, mixing, Z, environment)

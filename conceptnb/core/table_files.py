@@ -1,0 +1,122 @@
+"""Read tables that people made, and name file, row and column of what is wrong in them."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from conceptnb.core.validation import Array
+
+_HUGE = 1e15
+_FAR = 1e4
+"""Interquartile ranges from the median beyond which a number is taken for a code."""
+
+
+def read_table(path: str | Path, encoding: str = "utf-8-sig") -> pd.DataFrame:
+    """Return the cells of a CSV file as text, with the columns of its first line.
+
+    Parameters
+    ----------
+    path : path
+    encoding : str
+        UTF-8 by default, with or without the mark that spreadsheets put in front.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file is empty, has a header only, is in another encoding, has a column twice,
+        or a line with more or fewer cells than the header.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise FileNotFoundError(f"{file} is no file: give the path of a table (CSV)")
+    rows = [line for line in csv.reader(read_text(file, encoding).splitlines()) if line]
+    if not rows:
+        raise ValueError(f"{file} is empty: the first line names the columns")
+    header = [name.strip() for name in rows[0]]
+    if twice := sorted({name for name in header if header.count(name) > 1}):
+        raise ValueError(f"{file} has the columns {twice} twice: rename one of each")
+    if len(rows) == 1:
+        raise ValueError(f"{file} has a header and no rows: there is nothing to learn from")
+    for number, line in enumerate(rows[1:], start=2):
+        if len(line) != len(header):
+            raise ValueError(
+                f"{file}, row {number}: {len(line)} cells where the header has {len(header)}; "
+                "is a separator missing, or a comma not in quotes?"
+            )
+    return pd.DataFrame(rows[1:], columns=header).apply(lambda column: column.str.strip())
+
+
+def read_text(file: Path, encoding: str = "utf-8-sig") -> str:
+    """Return the text of a file.
+
+    Raises
+    ------
+    ValueError
+        If it is in another encoding; names the line and what to do.
+    """
+    content = file.read_bytes()
+    try:
+        return content.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise ValueError(
+            f"{file}, row {line}: byte 0x{content[error.start]:02x} is not {encoding}. Save the "
+            "file as UTF-8, or say encoding='latin-1' (Western European) or 'utf-16'"
+        ) from None
+
+
+def require_columns(table: pd.DataFrame, wanted: Sequence[str], file: str | Path) -> None:
+    """Raise ValueError where a table lacks columns; the message lists what it has."""
+    if missing := [name for name in wanted if name not in table.columns]:
+        raise ValueError(f"{file} lacks the columns {missing}; it has {list(table.columns)}")
+
+
+def numbers(table: pd.DataFrame, columns: Sequence[str], file: str | Path) -> Array:
+    """Return columns of text as numbers, shape (rows, columns).
+
+    Raises
+    ------
+    ValueError
+        If a cell is empty, NaN, no number, infinite or huge, or a column is constant; names
+        file, column, row and the way out. Rows count as in the file: the header is row 1.
+    """
+    require_columns(table, columns, file)
+    found = np.empty((len(table), len(columns)))
+    for k, name in enumerate(columns):
+        found[:, k] = _column(table[name], f"{file}, column {name!r}")
+    if constant := [columns[k] for k in np.flatnonzero(np.ptp(found, axis=0) == 0).tolist()]:
+        kept = [name for name in columns if name not in constant]
+        raise ValueError(
+            f"{file}: the columns {constant} hold one value only, from which nothing can be "
+            f"learned; leave them out with features={kept}"
+        )
+    return found
+
+
+def _column(cells: pd.Series, where: str) -> Array:
+    values = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=float)
+    if (bad := np.flatnonzero(np.isnan(values))).size:
+        cell = cells.iloc[bad[0]]
+        is_nan = cell.lower() in ("", "na", "nan", "null", "none")
+        what = f"is missing ({cell!r})" if is_nan else f"is no number: {cell!r}"
+        raise ValueError(
+            f"{where}, row {bad[0] + 2}: the value {what}; {len(bad)} of {len(values)} are. Remove "
+            "these rows or fill them in; nothing is dropped silently"
+        )
+    low, middle, high = np.percentile(values, [25, 50, 75])
+    spread = high - low if high > low else np.inf
+    far = (np.abs(values) > _HUGE) | (np.abs(values - middle) > _FAR * spread)
+    if far.any():
+        row = int(np.flatnonzero(far)[0])
+        raise ValueError(
+            f"{where}, row {row + 2}: {values[row]:g} is huge beside the median {middle:g}. Is it "
+            "a code for a missing value, or another unit? Correct it or remove the row"
+        )
+    return values

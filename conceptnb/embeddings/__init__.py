@@ -1,0 +1,1 @@
+"""Concepts in any embedding: directions, components, and the embeddings themselves."""

@@ -1,0 +1,179 @@
+"""Training batches for the small towers: a palette that grows, and hard negatives.
+
+A contrastive loss is content with whatever tells the images of a batch apart.
+Among images of 1,000 colourings it learns colours and little else, and once it
+looks at colours, objects of every colour hide the shapes. Two measures help.
+
+* Geometry first. Training starts with a single colouring, in which scale, shape
+  and orientation are all there is to learn. The palette grows by one hue at a
+  time, to ten, whenever the tower tells every factor apart.
+* Hard negatives. Most of a batch comes in groups of four images that agree in
+  all factors but one; only that one factor tells their captions apart. The
+  factor is drawn the more often the harder it still is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conceptnb.embeddings.shapes3d.factors import SIZES, held_out_combinations
+
+GROUP = 4
+_HUE_ORDER = np.array([0, 3, 6, 8, 1, 5, 2, 7, 4, 9])  # spread out, whatever the palette
+_HUE_OFFSET = (3, 6, 0)  # floor, wall and object differ in the first colouring
+
+
+@dataclass(frozen=True)
+class Curriculum:
+    """When training becomes harder.
+
+    Attributes
+    ----------
+    hard : steps between which hard negatives are ramped in
+    hard_share : share of a batch in groups, when all are ramped in
+    mastered : loss in groups of four under which a factor counts as learned; chance is 1.39
+    patience : fewest steps between two hues added to the palette
+    memory : share of the running mean of a loss that a new batch leaves in place
+    """
+
+    hard: tuple[int, int] = (26, 78)
+    hard_share: float = 0.75
+    mastered: float = 0.7
+    patience: int = 30
+    memory: float = 0.97
+
+    def n_groups(self, step: int, batch_size: int) -> int:
+        """Count the groups of hard negatives in a batch."""
+        start, end = self.hard
+        ramp = float(np.clip((step - start) / (end - start), 0, 1))
+        return round(self.hard_share * ramp * batch_size / GROUP)
+
+
+class Progress:
+    """What a tower has learned so far, and so what it is shown next.
+
+    Groups vary the factors that are still hard more often. Without that one of
+    the factors may be left unlearned: in one trial the tower read five of them
+    and never the hue of the wall.
+
+    Attributes
+    ----------
+    losses : (6,) running mean of the loss in groups that vary each factor
+    n_hues : hues that each part of the scene takes
+    grown : step at which the palette last grew
+    """
+
+    def __init__(self, curriculum: Curriculum) -> None:
+        self.curriculum = curriculum
+        self.losses = np.full(len(SIZES), np.log(GROUP))
+        self.n_hues = 1
+        self.grown = 0
+
+    @property
+    def sizes(self) -> NDArray[np.intp]:
+        """Values (6,) that each factor takes at present."""
+        return np.array([self.n_hues] * 3 + list(SIZES[3:]))
+
+    def update(self, step: int, varied: NDArray[np.intp], losses: NDArray[np.floating]) -> None:
+        """Take in the losses (n_groups,) of groups that vary the given factors."""
+        for factor in np.unique(varied):
+            new = losses[varied == factor].mean()
+            self.losses[factor] += (1 - self.curriculum.memory) * (new - self.losses[factor])
+        learned = self.losses[self.sizes >= GROUP].max() < self.curriculum.mastered
+        if learned and self.n_hues < SIZES[0] and step - self.grown >= self.curriculum.patience:
+            self.n_hues, self.grown = self.n_hues + 1, step
+
+    def weights(self) -> NDArray[np.float64]:
+        """Chance of each factor to be varied; 0 while it has fewer values than a group."""
+        weights = np.where(self.sizes >= GROUP, self.losses + 0.1, 0)
+        return weights / weights.sum()
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Factors of a batch: first groups of four that differ in one factor, then the rest.
+
+    Attributes
+    ----------
+    factors : (batch_size, 6)
+    varied : (n_groups,) the factor in which each group differs
+    """
+
+    factors: NDArray[np.intp]
+    varied: NDArray[np.intp]
+
+
+def draw_batch(
+    progress: Progress,
+    step: int,
+    batch_size: int,
+    rng: np.random.Generator,
+    *,
+    near_rate: float = 0.0,
+) -> Batch:
+    """Draw the factors of one training batch, none of them held out.
+
+    Parameters
+    ----------
+    near_rate : chance that a group which differs in a hue shows four neighbours on the wheel
+    """
+    sizes = progress.sizes
+    n_groups = progress.curriculum.n_groups(step, batch_size)
+    varied = rng.choice(len(sizes), n_groups, p=progress.weights())
+    is_hue = varied < len(_HUE_OFFSET)
+    near = is_hue & (rng.random(n_groups) < near_rate) if near_rate else np.zeros_like(is_hue)
+    parts = [
+        _draw(partial(_near_hues if close else _group, sizes, factor, rng))
+        for factor, close in zip(varied, near, strict=True)
+    ]
+    n_single = batch_size - GROUP * n_groups
+    parts += [_draw(lambda: _recolour(rng.integers(0, sizes)[None])) for _ in range(n_single)]
+    return Batch(np.concatenate(parts), varied)
+
+
+def open_attributes(batch: Batch, rate: float, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Draw which attributes (batch_size, 6) captions leave open, alike within a group.
+
+    The four captions of a group leave the same attributes open, never the one in
+    which they differ, so that this one word has to tell the images apart in whatever
+    company. How many are open is drawn, too: the chance is uniform up to twice `rate`.
+    """
+    n_groups, (n, n_factors) = len(batch.varied), batch.factors.shape
+    n_captions = n_groups + n - GROUP * n_groups
+    chances = rng.uniform(0, 2 * rate, (n_captions, 1))
+    is_open = rng.random((n_captions, n_factors)) < chances
+    is_open[np.arange(n_groups), batch.varied] = False
+    return np.concatenate([is_open[:n_groups].repeat(GROUP, axis=0), is_open[n_groups:]])
+
+
+def _draw(sample: Callable[[], NDArray[np.intp]]) -> NDArray[np.intp]:
+    """Draw until nothing is held out."""
+    while held_out_combinations(factors := sample()).any():
+        pass
+    return factors
+
+
+def _group(sizes: NDArray[np.intp], factor: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Four combinations that differ in one factor, in which no value comes twice."""
+    factors = rng.integers(0, sizes)[None].repeat(GROUP, axis=0)
+    factors[:, factor] = rng.permutation(sizes[factor])[:GROUP]
+    return _recolour(factors)
+
+
+def _near_hues(sizes: NDArray[np.intp], factor: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Four combinations that differ in one hue, neighbours on the full wheel."""
+    factors = _recolour(rng.integers(0, sizes)[None].repeat(GROUP, axis=0))
+    factors[:, factor] = (factors[:, factor] + rng.permutation(GROUP)) % SIZES[factor]
+    return factors
+
+
+def _recolour(factors: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Map positions in the palette to hues; the first hues of the parts differ."""
+    for part, offset in enumerate(_HUE_OFFSET):
+        factors[:, part] = (_HUE_ORDER[factors[:, part]] + offset) % 10
+    return factors

@@ -1,0 +1,263 @@
+"""Train the two small towers on rendered images and captions.
+
+Model and loss are open_clip's own; only the data is ours. The towers are small
+stand-ins trained here, not OpenAI's CLIP.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from open_clip.loss import ClipLoss
+from tqdm.auto import tqdm
+
+from conceptnb.core.muon import Muon
+from conceptnb.embeddings.clip.batches import (
+    GROUP,
+    Curriculum,
+    Progress,
+    draw_batch,
+    open_attributes,
+)
+from conceptnb.embeddings.clip.small import SMALL_SIZE, check_kind, create_small_model, normalise
+from conceptnb.embeddings.clip.tokenizer import CaptionTokenizer
+from conceptnb.embeddings.shapes3d import captions
+from conceptnb.embeddings.shapes3d.renderer import Renderer
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """One rise and fall of the learning rate, and the data that it sees.
+
+    Attributes
+    ----------
+    steps : its length
+    vague_rate : mean chance that a caption leaves an attribute open
+    near_rate : chance that a group which differs in a hue shows neighbours on the wheel
+    alike_in_groups : the captions of a group leave the same attributes open, never the
+        one in which they differ; see `open_attributes`
+    """
+
+    steps: int
+    vague_rate: float = 0.06
+    near_rate: float = 0.0
+    alike_in_groups: bool = False
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """Recipe of a small tower.
+
+    Attributes
+    ----------
+    cycles : one suffices for most towers
+    restart : share of the learning rates with which later cycles start
+    batch_size : images and captions a step
+    learning_rate : of AdamW, for everything but the matrices of transformer blocks
+    matrix_learning_rate : of Muon, for those matrices
+    weight_decay : of both
+    warm_up, cool_down : steps at the ends of a cycle in which the rate rises and falls
+    seed : of weights and data
+    """
+
+    cycles: tuple[Cycle, ...] = (Cycle(2400),)
+    restart: float = 0.7
+    batch_size: int = 128
+    learning_rate: float = 2e-3
+    matrix_learning_rate: float = 0.02
+    weight_decay: float = 0.02
+    warm_up: int = 40
+    cool_down: int = 900
+    seed: int = 0
+    curriculum: Curriculum = field(default_factory=Curriculum)
+
+    @property
+    def steps(self) -> int:
+        """Length of the training."""
+        return sum(cycle.steps for cycle in self.cycles)
+
+    def cycle(self, step: int) -> tuple[Cycle, int]:
+        """Cycle in which a step lies, and the step at which it starts, counted from 0."""
+        start = 0
+        for cycle in self.cycles[:-1]:
+            if step < start + cycle.steps:
+                return cycle, start
+            start += cycle.steps
+        return self.cycles[-1], start
+
+    def rate(self, step: int) -> float:
+        """Factor on the learning rates at a step, counted from 0."""
+        cycle, start = self.cycle(step)
+        since, left = step - start, start + cycle.steps - step
+        highest = self.restart if start else 1.0
+        return highest * min(1.0, (since + 1) / self.warm_up, left / self.cool_down)
+
+
+PLANS = {
+    "vit": TrainingPlan(),
+    "resnet": TrainingPlan(
+        cycles=(
+            Cycle(2400),
+            Cycle(1200, vague_rate=0.35),
+            Cycle(1000, vague_rate=0.45, near_rate=0.5, alike_in_groups=True),
+        )
+    ),
+}
+"""Recipes of the shipped towers."""
+
+
+def _optimizers(model: torch.nn.Module, plan: TrainingPlan) -> list[torch.optim.Optimizer]:
+    """Muon for the matrices of transformer blocks, AdamW for the rest."""
+    matrices, others, temperature = [], [], []
+    for name, parameter in model.named_parameters():
+        if name == "logit_scale":
+            temperature.append(parameter)
+        elif parameter.ndim == 2 and "resblocks" in name:
+            matrices.append(parameter)
+        else:
+            others.append(parameter)
+    groups: list[dict[str, Any]] = [
+        {"params": others, "lr": plan.learning_rate},
+        {"params": temperature, "lr": 10 * plan.learning_rate, "weight_decay": 0.0},
+    ]
+    return [
+        torch.optim.AdamW(groups, betas=(0.9, 0.98), weight_decay=plan.weight_decay),
+        Muon(matrices, lr=plan.matrix_learning_rate, weight_decay=plan.weight_decay),
+    ]
+
+
+@torch.no_grad()
+def _group_losses(
+    images: torch.Tensor, texts: torch.Tensor, scale: torch.Tensor, n_groups: int
+) -> NDArray[np.float32]:
+    """Loss (n_groups,) of choosing each image's caption among those of its own group."""
+    grouped = [x[: n_groups * GROUP].reshape(n_groups, GROUP, x.shape[1]) for x in (images, texts)]
+    logits = scale * grouped[0] @ grouped[1].mT
+    return -logits.log_softmax(dim=-1).diagonal(dim1=1, dim2=2).mean(dim=1).numpy()
+
+
+class Trainer:
+    """One tower in training; its whole state can be saved and taken up again.
+
+    Parameters
+    ----------
+    kind : "vit" or "resnet"
+    plan : the recipe; that of the shipped tower by default
+    """
+
+    def __init__(self, kind: str, plan: TrainingPlan | None = None) -> None:
+        self.kind, self.plan = check_kind(kind), plan or PLANS[kind]
+        self.model = create_small_model(kind, seed=self.plan.seed)
+        # convolutions run a third faster on the CPU with channels last
+        self._layout = torch.channels_last if kind == "resnet" else torch.contiguous_format
+        self.model.visual.to(memory_format=self._layout)
+        self.optimizers = _optimizers(self.model, self.plan)
+        self._rates = [[g["lr"] for g in o.param_groups] for o in self.optimizers]
+        self._loss = ClipLoss()
+        self._render = Renderer(SMALL_SIZE)
+        self._tokenize = CaptionTokenizer()
+        self.progress = Progress(self.plan.curriculum)
+        self.step = 0
+        self.cpu_seconds = 0.0
+        self.losses: list[float] = []
+
+    def train_step(self) -> float:
+        """One batch; returns its loss.
+
+        The batch depends on the seed, the number of the step and the progress so far, so that
+        a training that was taken up again sees the data it would have seen.
+        """
+        plan = self.plan
+        rng = np.random.default_rng([plan.seed, self.step])
+        cycle, _ = plan.cycle(self.step)
+        batch = draw_batch(
+            self.progress, self.step, plan.batch_size, rng, near_rate=cycle.near_rate
+        )
+        factors = batch.factors
+        images = normalise(self._render(factors)).contiguous(memory_format=self._layout)
+        if cycle.alike_in_groups:
+            left_open = open_attributes(batch, cycle.vague_rate, rng)
+            texts = self._tokenize(captions(factors, left_open=left_open))
+        else:
+            texts = self._tokenize(captions(factors, vague_rate=cycle.vague_rate, rng=rng))
+        self.model.train()
+        image_features, text_features, logit_scale = self.model(images, texts)[:3]
+        loss = self._loss(image_features, text_features, logit_scale)
+        self.progress.update(
+            self.step,
+            batch.varied,
+            _group_losses(image_features, text_features, logit_scale, len(batch.varied)),
+        )
+        self.model.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        for optimizer, rates in zip(self.optimizers, self._rates, strict=True):
+            for group, rate in zip(optimizer.param_groups, rates, strict=True):
+                group["lr"] = rate * plan.rate(self.step)
+            optimizer.step()
+        with torch.no_grad():  # CLIP bounds the inverse temperature by 100
+            self.model.logit_scale.clamp_(0, math.log(100))
+        self.step += 1
+        return loss.item()
+
+    def run(self, checkpoint: Path | None = None, save_every: int = 100) -> None:
+        """Train to the end of the plan, with a progress bar and checkpoints."""
+        start = time.process_time()
+        with tqdm(total=self.plan.steps, initial=self.step, desc=f"train {self.kind}") as bar:
+            while self.step < self.plan.steps:
+                self.losses.append(self.train_step())
+                bar.update()
+                if self.step % save_every == 0 or self.step == self.plan.steps:
+                    now = time.process_time()
+                    self.cpu_seconds += now - start
+                    start = now
+                    bar.set_postfix(loss=f"{np.mean(self.losses[-save_every:]):.3f}")
+                    if checkpoint is not None:
+                        self.save(checkpoint)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything that is needed to go on, through a temporary file."""
+        state = {
+            "kind": self.kind,
+            "plan_steps": self.plan.steps,
+            "step": self.step,
+            "cpu_seconds": self.cpu_seconds,
+            "losses": self.losses,
+            "progress": [self.progress.losses.tolist(), self.progress.n_hues, self.progress.grown],
+            "model": self.model.state_dict(),
+            "optimizers": [o.state_dict() for o in self.optimizers],
+        }
+        partial = Path(path).with_suffix(".part")
+        torch.save(state, partial)
+        partial.replace(path)
+
+    def load(self, path: str | os.PathLike[str]) -> None:
+        """Take up a training that `save` wrote.
+
+        Raises
+        ------
+        ValueError
+            If the checkpoint belongs to another kind of tower or length of training.
+        """
+        state = torch.load(path, weights_only=True)
+        if (state["kind"], state["plan_steps"]) != (self.kind, self.plan.steps):
+            raise ValueError(
+                f"path={str(path)!r} holds a {state['kind']} planned for "
+                f"{state['plan_steps']} steps, not a {self.kind} for {self.plan.steps}; "
+                "name another checkpoint"
+            )
+        self.model.load_state_dict(state["model"])
+        for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(saved)
+        self.step, self.cpu_seconds = state["step"], state["cpu_seconds"]
+        self.losses = state["losses"]
+        losses, self.progress.n_hues, self.progress.grown = state["progress"]
+        self.progress.losses = np.array(losses)

@@ -1,0 +1,144 @@
+"""CLIP models behind one small interface: images and captions in, embeddings out.
+
+By name: ``small-vit`` and ``small-resnet``, the stand-ins trained here (add
+``-untrained`` for the control with random weights), or ``ViT-B-32`` and
+``RN101`` with OpenAI's weights, as in Appendix D. By path: a checkpoint of one
+of the real architectures, or weights of a small tower.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import open_clip
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+
+from conceptnb.embeddings.clip.small import SMALL_KINDS, create_small_model, normalise, weights_path
+from conceptnb.embeddings.clip.tokenizer import CaptionTokenizer
+
+REAL_NAMES = ("ViT-B-32", "RN101")
+"""The two models of Appendix D, by their names in open_clip."""
+
+SMALL_NAMES = tuple(f"small-{kind}" for kind in SMALL_KINDS)
+
+
+@dataclass
+class Tower:
+    """A CLIP model with its own preprocessing.
+
+    Attributes
+    ----------
+    name : what it is called in tables and figures
+    source : where the weights are from, to be said wherever its numbers appear
+    model : open_clip model, in evaluation mode
+    preprocess : images (n, h, w, 3) of bytes to the model's input (n, 3, size, size)
+    tokenize : texts to tokens
+    """
+
+    name: str
+    source: str
+    model: Any  # an open_clip model; its attributes are modules and tensors to mypy
+    preprocess: Callable[[NDArray[np.uint8]], torch.Tensor]
+    tokenize: Callable[[Sequence[str]], torch.Tensor]
+
+    @property
+    def dimension(self) -> int:
+        """Width of the embeddings."""
+        return int(self.model.text_projection.shape[1])
+
+    @torch.inference_mode()
+    def embed_images(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """Embeddings (n, dimension) of images (n, h, w, 3), not normalised (Appendix D.1).
+
+        Raises
+        ------
+        ValueError
+            If the images are not bytes in (n, h, w, 3).
+        """
+        if images.ndim != 4 or images.shape[-1] != 3 or images.dtype != np.uint8:
+            raise ValueError(
+                "images must be bytes (numpy.uint8) of shape (n, height, width, 3); "
+                f"got {images.dtype} of shape {images.shape}"
+            )
+        return self.model.encode_image(self.preprocess(images)).float().numpy()
+
+    @torch.inference_mode()
+    def embed_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Embeddings (n, dimension) of captions, not normalised."""
+        return self.model.encode_text(self.tokenize(texts)).float().numpy()
+
+
+def load_tower(name: str | os.PathLike[str]) -> Tower:
+    """Load a CLIP model by name or from a local checkpoint.
+
+    Parameters
+    ----------
+    name : str or path
+        ``small-vit``, ``small-resnet`` (with ``-untrained`` for random weights),
+        ``ViT-B-32`` or ``RN101`` (OpenAI's weights, which open_clip fetches once),
+        or a path whose file name contains one of the architectures ``ViT-B-32``,
+        ``RN101``, ``shapes-vit``, ``shapes-resnet``: safetensors, or a checkpoint
+        that torch loads with ``weights_only``.
+
+    Raises
+    ------
+    FileNotFoundError
+        If a path does not exist.
+    ValueError
+        If the name is unknown or a path does not say its architecture.
+    """
+    text = str(name)
+    if text in REAL_NAMES:
+        return _real_tower(text, "openai", "OpenAI's weights")
+    for kind in SMALL_KINDS:
+        if text == f"small-{kind}":
+            return _small_tower(text, kind, weights_path(kind), "a small tower trained here")
+        if text == f"small-{kind}-untrained":
+            return _small_tower(text, kind, None, "a small tower with random weights")
+    return _tower_from_path(Path(text))
+
+
+def _tower_from_path(path: Path) -> Tower:
+    if path.suffix not in (".safetensors", ".pt", ".pth", ".bin"):
+        raise ValueError(
+            f"name={str(path)!r} is neither a model ({', '.join((*SMALL_NAMES, *REAL_NAMES))}) "
+            "nor the path of a checkpoint (.safetensors or .pt)"
+        )
+    if not path.exists():
+        raise FileNotFoundError(f"name={str(path)!r}: there is no such checkpoint")
+    source = f"the local checkpoint {path.name}"
+    for kind in SMALL_KINDS:
+        if f"shapes-{kind}" in path.name:
+            return _small_tower(path.stem, kind, path, source)
+    for architecture in REAL_NAMES:
+        if architecture.lower() in path.name.lower():
+            return _real_tower(architecture, str(path), source, name=path.stem)
+    raise ValueError(
+        f"name={path.name!r} does not say its architecture; put one of ViT-B-32, RN101, "
+        "shapes-vit, shapes-resnet into the file's name"
+    )
+
+
+def _small_tower(name: str, kind: str, weights: Path | None, source: str) -> Tower:
+    model = create_small_model(kind, weights=weights)
+    return Tower(name, source, model, normalise, CaptionTokenizer())
+
+
+def _real_tower(architecture: str, pretrained: str, source: str, name: str = "") -> Tower:
+    """Load a model of Appendix D: QuickGELU as OpenAI trained it, and CLIP's preprocessing."""
+    model, _, transform = open_clip.create_model_and_transforms(
+        architecture, pretrained=pretrained, force_quick_gelu=True
+    )
+
+    def preprocess(images: NDArray[np.uint8]) -> torch.Tensor:
+        return torch.stack([transform(Image.fromarray(image)) for image in images])
+
+    tokenize = open_clip.get_tokenizer(architecture)
+    return Tower(name or architecture, source, model.eval(), preprocess, tokenize)

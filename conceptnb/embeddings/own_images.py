@@ -1,0 +1,297 @@
+"""A folder of images with labels -> concept directions in any embedding (Appendix D)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import matplotlib.image
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.decomposition import PCA
+
+from conceptnb.core.table_files import read_table, require_columns
+from conceptnb.core.validation import Array, as_points
+from conceptnb.embeddings.directions.estimator import ConceptDirections
+from conceptnb.embeddings.directions.evaluation import half_split, separation
+
+Images = NDArray[np.uint8]
+Embed = Callable[[Images], Array]
+
+FEWEST_IMAGES = 4
+"""Images that a value needs, so that both halves have some."""
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledImages:
+    """Images and what is said about them.
+
+    Attributes
+    ----------
+    pixels : uint8 ndarray of shape (images, height, width, 3)
+    labels : DataFrame
+        A column for each factor, a row for each image, values as text.
+    files : list of str
+    """
+
+    pixels: Images
+    labels: pd.DataFrame
+    files: list[str]
+
+
+def read_images(
+    folder: str | Path,
+    labels: str | Path,
+    *,
+    column: str = "file",
+    factors: Sequence[str] | None = None,
+    encoding: str = "utf-8-sig",
+) -> LabelledImages:
+    """Read the images that a CSV file names, with their labels.
+
+    Parameters
+    ----------
+    folder : path
+        Where the images lie.
+    labels : path
+        A CSV file with a row for each image.
+    column : str
+        The column with names of files, relative to `folder`.
+    factors : sequence of str, optional
+        The columns with labels; all others by default.
+    encoding : str
+
+    Raises
+    ------
+    ValueError
+        If a file is missing or no image, sizes are mixed, a label is missing, or a factor takes
+        one value only or has a value of very few images; names file, column and row.
+    """
+    table = read_table(labels, encoding)
+    require_columns(table, [column, *(factors or [])], labels)
+    chosen = list(factors or [name for name in table.columns if name != column])
+    if not chosen:
+        raise ValueError(f"{labels} has no column of labels beside {column!r}")
+    for name in chosen:
+        _check_factor(table[name], f"{labels}, column {name!r}")
+    found: list[Images] = []
+    for row, name in enumerate(table[column], start=2):
+        found.append(_read_image(Path(folder) / name, f"{labels}, row {row}"))
+        if found[-1].shape != found[0].shape:
+            sizes = [f"{image.shape[1]} x {image.shape[0]}" for image in (found[0], found[-1])]
+            raise ValueError(
+                f"{labels}, row {row}: {name} is {sizes[1]} pixels, the images before are "
+                f"{sizes[0]}. Scale or crop all to one size first"
+            )
+    return LabelledImages(np.stack(found), table[chosen], table[column].tolist())
+
+
+def _check_factor(cells: pd.Series, where: str) -> None:
+    if (empty := np.flatnonzero(cells.to_numpy() == "")).size:
+        raise ValueError(f"{where}, row {empty[0] + 2}: the label is missing; remove the image")
+    counts = cells.value_counts()
+    if len(counts) == 1:
+        raise ValueError(
+            f"{where}: all images have the value {counts.index[0]!r}. A direction needs two values "
+            "or more; leave the column out with factors=[...]"
+        )
+    if counts.min() < FEWEST_IMAGES:
+        raise ValueError(
+            f"{where}: the value {counts.idxmin()!r} has {counts.min()} images, and needs "
+            f"{FEWEST_IMAGES}. If the column holds measurements, put them into a few classes first"
+        )
+
+
+def _read_image(path: Path, where: str) -> Images:
+    """Return one image as 8-bit RGB; transparency is dropped."""
+    if not path.is_file():
+        raise ValueError(f"{where}: there is no file {path}; is `folder` the right one?")
+    try:
+        image = matplotlib.image.imread(path)
+    except (OSError, SyntaxError, ValueError) as error:
+        raise ValueError(
+            f"{where}: {path} cannot be read as an image ({type(error).__name__}). Open it in a "
+            "viewer and save it again, as PNG or JPEG"
+        ) from None
+    if image.ndim == 2:
+        image = np.repeat(image[:, :, None], 3, axis=2)
+    if image.dtype != np.uint8:  # PNG comes as shares of full brightness
+        image = np.round(image * 255).astype(np.uint8)
+    return image[:, :, :3]
+
+
+def pixel_components(images: Images, n_components: int = 30) -> Array:
+    """Return leading principal components of the pixels: an embedding that needs no weights.
+
+    Parameters
+    ----------
+    images : uint8 ndarray of shape (images, height, width, 3)
+    n_components : int
+        At most; fewer where there are fewer images.
+    """
+    flat = images.reshape(len(images), -1) / 255.0
+    kept = min(n_components, *flat.shape)
+    return PCA(kept, svd_solver="full").fit_transform(flat)
+
+
+@dataclass(frozen=True, eq=False)
+class FactorDirections:
+    """What an embedding knows of one factor, judged on images not learned from.
+
+    Attributes
+    ----------
+    factor : str
+    directions : ConceptDirections
+        Fitted on one half of the images.
+    values : list of str
+    valuations : ndarray of shape (images of the other half,)
+        Along the leading direction.
+    labels : ndarray of str, of the same images
+    accuracy, chance, control : float
+        Share of test images whose nearest concept plane is that of their value; share of the
+        most frequent value; accuracy after the same with labels in random order.
+    eta2 : float
+        Between-class share of the variance of `valuations`.
+    """
+
+    factor: str
+    directions: ConceptDirections
+    values: list[str]
+    valuations: Array
+    labels: NDArray[np.str_]
+    accuracy: float
+    chance: float
+    control: float
+    eta2: float
+
+
+@dataclass(frozen=True, eq=False)
+class DirectionReport:
+    """Directions of all factors, and what speaks against them.
+
+    Attributes
+    ----------
+    factors : dict of str to FactorDirections
+    warnings : list of str
+    """
+
+    factors: dict[str, FactorDirections]
+    warnings: list[str] = field(default_factory=list)
+
+    def summary(self) -> pd.DataFrame:
+        """Return a row for each factor: values, accuracy beside chance and control, η²."""
+        return pd.DataFrame(
+            {
+                "factor": name,
+                "values": len(found.values),
+                "accuracy": round(found.accuracy, 3),
+                "chance": round(found.chance, 3),
+                "shuffled labels": round(found.control, 3),
+                "η²": round(found.eta2, 3),
+            }
+            for name, found in self.factors.items()
+        )
+
+
+def learn_directions(
+    images: LabelledImages, embed: Embed = pixel_components, *, seed: int = 0
+) -> DirectionReport:
+    """Learn a direction for each factor on half of the images, and judge it on the other half.
+
+    Parameters
+    ----------
+    images : LabelledImages
+    embed : callable
+        Maps uint8 images (images, height, width, 3) to embeddings (images, dimensions): raw
+        pixels in principal components by default, or the image tower of any model.
+    seed : int
+        Of the split, and of the order of labels in the control.
+
+    Returns
+    -------
+    DirectionReport
+
+    Raises
+    ------
+    ValueError
+        If `embed` returns anything but one finite row for each image.
+    """
+    Z = as_points(embed(images.pixels), "embed(images)")
+    if len(Z) != len(images.pixels):
+        raise ValueError(f"embed returned {len(Z)} rows for {len(images.pixels)} images")
+    rng = np.random.default_rng(seed)
+    train, test = half_split(len(Z), rng)
+    factors = {
+        name: _learn_factor(name, Z, images.labels[name].to_numpy(dtype=str), train, test, rng)
+        for name in images.labels.columns
+    }
+    return DirectionReport(factors, _warnings(factors, images.labels, Z.shape[1], len(train)))
+
+
+def _learn_factor(
+    name: str,
+    Z: Array,
+    labels: NDArray[np.str_],
+    train: NDArray[np.intp],
+    test: NDArray[np.intp],
+    rng: np.random.Generator,
+) -> FactorDirections:
+    values, codes = np.unique(labels, return_inverse=True)
+    k = min(len(values) - 1, Z.shape[1])
+    fitted = ConceptDirections(n_components=k, shrinkage=0.05).fit(Z[train], codes[train])
+    shuffled = ConceptDirections(n_components=k, shrinkage=0.05)
+    shuffled.fit(Z[train], rng.permutation(codes[train]))
+    valuations = fitted.transform(Z[test])[:, 0]
+    return FactorDirections(
+        factor=name,
+        directions=fitted,
+        values=values.tolist(),
+        valuations=valuations,
+        labels=labels[test],
+        accuracy=float(fitted.score(Z[test], codes[test])),
+        chance=float(np.bincount(codes[test]).max() / len(test)),
+        control=float(shuffled.score(Z[test], codes[test])),
+        eta2=separation(valuations, codes[test]),
+    )
+
+
+def _warnings(
+    factors: dict[str, FactorDirections], labels: pd.DataFrame, dimensions: int, n_train: int
+) -> list[str]:
+    said = []
+    if n_train < 3 * dimensions:
+        said.append(
+            f"{n_train} images to learn from in {dimensions} dimensions: directions will fit "
+            "noise. Use fewer dimensions or more images."
+        )
+    for name, found in factors.items():
+        # Three standard errors of a share, so that luck does not pass for knowledge.
+        luck = 3 * np.sqrt(found.chance * (1 - found.chance) / len(found.labels))
+        if found.accuracy < max(found.chance, found.control) + luck:
+            said.append(
+                f"{name!r} is not read better than by chance ({found.accuracy:.2f} against "
+                f"{max(found.chance, found.control):.2f}): this embedding does not show it "
+                "linearly."
+            )
+        fewest = labels[name].value_counts()
+        if fewest.min() < 30:
+            said.append(f"{name!r} = {fewest.idxmin()!r} has {fewest.min()} images only.")
+    names = list(labels.columns)
+    for i, one in enumerate(names):
+        for other in names[i + 1 :]:
+            if (strength := association(labels[one], labels[other])) > 0.5:
+                said.append(
+                    f"{one!r} and {other!r} go together in this folder (Cramér's V "
+                    f"{strength:.2f}): a direction for one reads the other. Balance the images."
+                )
+    return said
+
+
+def association(first: pd.Series, second: pd.Series) -> float:
+    """Return Cramér's V of two columns of labels: 0 if independent, 1 if one tells the other."""
+    counts = pd.crosstab(first.to_numpy(), second.to_numpy()).to_numpy(dtype=float)
+    expected = counts.sum(1, keepdims=True) * counts.sum(0) / counts.sum()
+    chi2 = ((counts - expected) ** 2 / expected).sum()
+    return float(np.sqrt(chi2 / counts.sum() / (min(counts.shape) - 1)))

@@ -1,0 +1,55 @@
+"""3D Shapes: factors, rendered images, captions and the published data file (Appendix D)."""
+
+from conceptnb.embeddings.shapes3d.captions import HUE_NAMES, VAGUE, VOCABULARY, WORDS, captions
+from conceptnb.embeddings.shapes3d.factors import (
+    FACTORS,
+    N_IMAGES,
+    SHAPE_NAMES,
+    SIZES,
+    check_factors,
+    factor_index,
+    factor_labels,
+    factor_values,
+    factors_from_labels,
+    factors_to_index,
+    held_out_combinations,
+    hue_to_rgb,
+    index_to_factors,
+    labels_from_factors,
+    sample_factors,
+)
+from conceptnb.embeddings.shapes3d.images import (
+    PublishedShapes,
+    RenderedShapes,
+    ShapesImages,
+    download,
+)
+from conceptnb.embeddings.shapes3d.renderer import Renderer
+
+__all__ = [
+    "FACTORS",
+    "HUE_NAMES",
+    "N_IMAGES",
+    "SHAPE_NAMES",
+    "SIZES",
+    "VAGUE",
+    "VOCABULARY",
+    "WORDS",
+    "PublishedShapes",
+    "RenderedShapes",
+    "Renderer",
+    "ShapesImages",
+    "captions",
+    "check_factors",
+    "download",
+    "factor_index",
+    "factor_labels",
+    "factor_values",
+    "factors_from_labels",
+    "factors_to_index",
+    "held_out_combinations",
+    "hue_to_rgb",
+    "index_to_factors",
+    "labels_from_factors",
+    "sample_factors",
+]

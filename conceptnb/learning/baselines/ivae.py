@@ -1,0 +1,142 @@
+r"""iVAE with the environment as auxiliary variable (Khemakhem et al. 2020, Section 5 here)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from conceptnb.core.validation import Array, as_count, as_positive
+from conceptnb.learning.baselines.baseline import Baseline
+from conceptnb.learning.baselines.network_training import Budget, Standardisation, train
+from conceptnb.learning.encoders import MLPEncoder
+
+__all__ = ["IVAE", "IVAENetwork"]
+
+
+class IVAENetwork(nn.Module):
+    r"""D identifiable variational autoencoders with Gaussian factors, side by side.
+
+    Conditional prior :math:`p(z \mid u) = N(\mu_u, \mathrm{diag}\,\sigma_u^2)`, decoder
+    :math:`p(x \mid z) = N(f(z), s^2 I)` and posterior
+    :math:`q(z \mid x, u) = N(m(x, u), \mathrm{diag}\,v(x, u))`. The auxiliary variable u
+    is the environment, so a table of :math:`\mu_u, \ln\sigma_u^2` is the most general prior.
+
+    Parameters
+    ----------
+    d_x, k : int
+        Observed dimension and number of latents.
+    n_labels : int
+        Number m + 1 of environments, the base included.
+    seeds : sequence of D int
+    width : int
+    noise : float
+        The decoder's variance s² (0.01 in the authors' code).
+    """
+
+    def __init__(
+        self, d_x: int, k: int, n_labels: int, seeds: list[int], width: int, noise: float
+    ) -> None:
+        super().__init__()
+        self.noise, self.n_labels = noise, n_labels
+        self.posterior = MLPEncoder(d_x + n_labels, 2 * k, seeds, width=width)
+        self.decoder = MLPEncoder(k, d_x, [seed + 1 for seed in seeds], width=width)
+        generators = [torch.Generator().manual_seed(seed + 2) for seed in seeds]
+        # Apart from the start, so that environments differ from the first step on.
+        self.prior_mean = nn.Parameter(
+            torch.stack([0.1 * torch.randn(n_labels, k, generator=g) for g in generators])
+        )
+        self.prior_log_variance = nn.Parameter(torch.zeros_like(self.prior_mean))
+
+    def encode(self, x: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
+        """Return mean and log variance of the posterior, each of shape (D, rows, k)."""
+        label = functional.one_hot(u, self.n_labels).to(x).expand(len(x), -1, -1)
+        mean, log_variance = self.posterior(torch.cat([x, label], dim=2)).chunk(2, dim=2)
+        return mean, log_variance
+
+    def elbo(self, x: Tensor, u: Tensor, noise: Tensor) -> Tensor:
+        """Evidence lower bound of each row, with one draw of z and the exact KL term.
+
+        Parameters
+        ----------
+        x : tensor of shape (D, rows, d_x)
+        u : int64 tensor of shape (rows,)
+        noise : tensor of shape (D, rows, k)
+            Standard normal: z is the posterior's mean plus its deviation times this.
+
+        Returns
+        -------
+        tensor of shape (D, rows)
+        """
+        mean, log_variance = self.encode(x, u)
+        z = mean + (0.5 * log_variance).exp() * noise
+        error = (x - self.decoder(z)).square().sum(dim=2)
+        likelihood = -0.5 * (error / self.noise + x.shape[2] * math.log(2 * math.pi * self.noise))
+        prior_mean, prior_log = self.prior_mean[:, u], self.prior_log_variance[:, u]
+        shift = (mean - prior_mean).square()
+        kl = 0.5 * (
+            prior_log - log_variance + (log_variance.exp() + shift) / prior_log.exp() - 1
+        ).sum(dim=2)
+        return likelihood - kl
+
+
+class IVAE(Baseline):
+    """Identifiable VAE with the environment as auxiliary variable.
+
+    Identifiability needs latents that are independent given the environment, 2k + 1
+    environments and a decoder with little noise (Khemakhem et al. 2020). In our problems a
+    Gaussian mixture is the base, so latents are not independent given the environment.
+
+    Parameters
+    ----------
+    n_components : int
+        Number k of latents.
+    width : int
+        Of both networks.
+    noise : float
+        Variance of the decoder, for standardised observations.
+    seed : int
+    budget : Budget, optional
+    """
+
+    def __init__(
+        self,
+        n_components: int,
+        *,
+        width: int = 32,
+        noise: float = 0.01,
+        seed: int = 0,
+        budget: Budget | None = None,
+    ) -> None:
+        self.n_components = as_count(n_components, "n_components")
+        self.width = as_count(width, "width")
+        self.noise = as_positive(noise, "noise")
+        self.seed = as_count(seed, "seed", minimum=0)
+        self.budget = budget or Budget()
+
+    def _fit(self, X: Array, environment: np.ndarray, valuations: Array | None) -> None:
+        self.scaled = Standardisation(X)
+        x = self.scaled(X)
+        u = torch.as_tensor(environment)
+        seeds = [1000 * self.seed + 3 * i for i in range(len(X))]
+        labels = int(u.max()) + 1
+        network = IVAENetwork(X.shape[2], self.n_components, labels, seeds, self.width, self.noise)
+        draws = torch.Generator().manual_seed(self.seed)
+
+        def loss(index: Tensor) -> Tensor:
+            shape = (len(x), len(index), self.n_components)
+            noise = torch.randn(shape, generator=draws)
+            return -network.elbo(x[:, index], u[index], noise).mean(dim=1)
+
+        self.held_out_loss = train(network, loss, X.shape[1], self.budget, self.seed).numpy()
+        self.network = network
+
+    @torch.no_grad()
+    def _transform(self, X: Array) -> Array:
+        """Return the posterior's means, at the base environment's label."""
+        x = self.scaled(X)
+        base = torch.zeros(x.shape[1], dtype=torch.int64)
+        return self.network.encode(x, base)[0].double().numpy()

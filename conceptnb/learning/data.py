@@ -1,0 +1,183 @@
+"""Data of many problems of one shape, stacked so that they can be fitted together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from conceptnb.core.validation import as_points
+
+__all__ = ["Stack", "stack"]
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Observations of D problems whose environments have the same sizes (Problem 1).
+
+    Parameters
+    ----------
+    x : tensor of shape (D, N, d_x)
+        Observations; row i belongs to the same environment in every problem.
+    environment : int64 tensor of shape (N,)
+        0 for the base distribution, e for concept conditional environment e.
+    partner : int64 tensor of shape (N,)
+        The environment whose classifier a row trains in (88): its own, and for base
+        rows one of the m environments in turn, so that each classifier has its own
+        share of the base, as in the authors' code.
+    log_prior : tensor of shape (m + 1,)
+        Log share of each environment among all rows.
+    log_ratio : tensor of shape (m,)
+        Log of an environment's rows over its share of the base's rows.
+    """
+
+    x: Tensor
+    environment: Tensor
+    partner: Tensor
+    log_prior: Tensor
+    log_ratio: Tensor
+
+    @property
+    def n_problems(self) -> int:
+        """Number D of problems."""
+        return self.x.shape[0]
+
+    @property
+    def n_environments(self) -> int:
+        """Number m of concept conditional environments."""
+        return len(self.log_ratio)
+
+    @property
+    def d_x(self) -> int:
+        """Observed dimension."""
+        return self.x.shape[2]
+
+    def rows(self, index: Tensor | slice) -> Stack:
+        """Return the rows named by `index` of every problem."""
+        return replace(
+            self,
+            x=self.x[:, index],
+            environment=self.environment[index],
+            partner=self.partner[index],
+        )
+
+    def problems(self, index: Sequence[int] | Tensor) -> Stack:
+        """Return some of the problems, possibly repeated."""
+        return replace(self, x=self.x[index])
+
+    def to(self, device: str | torch.device) -> Stack:
+        """Move to a device."""
+        return Stack(*(getattr(self, field.name).to(device) for field in fields(self)))
+
+    def split(self, held_out: float = 0.2) -> tuple[Stack, Stack]:
+        """Split into training and held-out rows, the last share of every environment.
+
+        Parameters
+        ----------
+        held_out : float
+            Share that is held out, in (0, 1); the authors' is 0.2. Rows must come in
+            no particular order within an environment.
+
+        Raises
+        ------
+        ValueError
+            If an environment would have no row on one of the two sides.
+        """
+        if not 0 < held_out < 1:
+            raise ValueError(f"held_out must lie in (0, 1), got {held_out}")
+        kept, held = [], []
+        for e in range(self.n_environments + 1):
+            rows = torch.nonzero(self.environment == e)[:, 0]
+            count = round(len(rows) * held_out)
+            if not 0 < count < len(rows):
+                raise ValueError(
+                    f"environment {e} has {len(rows)} samples: too few to hold out {held_out:.0%}"
+                )
+            kept.append(rows[: len(rows) - count])
+            held.append(rows[len(rows) - count :])
+        return self.rows(torch.cat(kept)), self.rows(torch.cat(held))
+
+
+def stack(
+    observations: Sequence[ArrayLike],
+    environment: ArrayLike,
+    dtype: torch.dtype = torch.float32,
+) -> Stack:
+    """Stack the observations of several problems with the same environments.
+
+    Parameters
+    ----------
+    observations : sequence of D arrays of shape (N, d_x)
+    environment : int array of shape (N,)
+        0 for the base distribution, 1 to m for the concept conditional environments.
+    dtype : torch.dtype
+
+    Returns
+    -------
+    Stack
+        Rows sorted by environment, otherwise in the given order.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If shapes do not fit, an entry is not finite, environments are not numbered
+        0, 1, ..., m without gaps, or there is no concept conditional environment.
+    """
+    if len(observations) == 0:
+        raise ValueError("observations is empty: give at least one problem")
+    labels = check_environment(environment)
+    arrays = [as_points(X, f"observations[{i}]") for i, X in enumerate(observations)]
+    for i, X in enumerate(arrays):
+        if X.shape != (len(labels), arrays[0].shape[1]):
+            raise ValueError(
+                f"observations[{i}] has shape {X.shape}; all problems of a stack have "
+                f"{len(labels)} rows, one an entry of environment, and "
+                f"{arrays[0].shape[1]} columns"
+            )
+    order = np.argsort(labels, kind="stable")
+    labels = labels[order]
+    base = int((labels == 0).sum())
+    partner = labels.copy()
+    partner[:base] = np.arange(base) % labels.max() + 1
+    counts = np.bincount(labels)
+    shares = np.bincount(partner[:base], minlength=len(counts))[1:]
+    if shares.min() == 0:
+        raise ValueError(
+            f"the base distribution has {base} samples for {len(counts) - 1} environments: "
+            "give at least one each"
+        )
+    return Stack(
+        torch.as_tensor(np.stack(arrays)[:, order], dtype=dtype),
+        torch.as_tensor(labels),
+        torch.as_tensor(partner),
+        torch.as_tensor(np.log(counts / len(labels)), dtype=dtype),
+        torch.as_tensor(np.log(counts[1:] / shares), dtype=dtype),
+    )
+
+
+def check_environment(environment: ArrayLike) -> np.ndarray:
+    """Return environment labels as int64, numbered 0 to m without gaps, or say what is wrong.
+
+    Raises
+    ------
+    TypeError
+        If the labels are not integers.
+    ValueError
+        If they are not one-dimensional or a number between 0 and m is missing.
+    """
+    labels = np.asarray(environment)
+    if labels.dtype.kind not in "iu":
+        raise TypeError(f"environment must hold integers, got dtype {labels.dtype}")
+    if labels.ndim != 1:
+        raise ValueError(f"environment must have one axis, got shape {labels.shape}")
+    found = np.unique(labels)
+    if len(found) < 2 or not np.array_equal(found, np.arange(len(found))):
+        raise ValueError(
+            "environment must hold 0 for the base distribution and 1, ..., m for the concept "
+            f"conditional environments, each at least once; got the values {found.tolist()}"
+        )
+    return labels.astype(np.int64)

@@ -1,0 +1,319 @@
+"""A table of environments -> learned concepts, checks, and warnings (Problem 1, Appendix F)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import roc_auc_score
+
+from conceptnb.core.scores import match
+from conceptnb.core.table_files import numbers, read_table, require_columns
+from conceptnb.core.validation import Array, as_points
+from conceptnb.learning.learner import ConceptLearner
+
+FEWEST_ROWS = 20
+"""Rows that an environment needs, so that it can be split."""
+
+
+@dataclass(frozen=True, eq=False)
+class EnvironmentTable:
+    """Observations and where they come from.
+
+    Attributes
+    ----------
+    X : ndarray of shape (samples, d_x)
+    environment : int ndarray of shape (samples,)
+        0 for the base, 1 to m for the environments.
+    names : list of str
+        Name of each environment, the base first.
+    features : list of str
+        Name of each column of X.
+    """
+
+    X: Array
+    environment: NDArray[np.intp]
+    names: list[str]
+    features: list[str]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Return the rows of each environment."""
+        found = np.bincount(self.environment, minlength=len(self.names))
+        return dict(zip(self.names, found.tolist(), strict=True))
+
+
+def read_environments(
+    path: str | Path,
+    base: str,
+    *,
+    column: str = "environment",
+    features: Sequence[str] | None = None,
+    encoding: str = "utf-8-sig",
+) -> EnvironmentTable:
+    """Read a CSV file with one row an observation and a column that names its environment.
+
+    Parameters
+    ----------
+    path : path
+    base : str
+        The environment that was collected without looking for anything.
+    column : str
+        The column with the environments.
+    features : sequence of str, optional
+        Columns to learn from; all others by default.
+    encoding : str
+
+    Returns
+    -------
+    EnvironmentTable
+
+    Raises
+    ------
+    ValueError
+        If something in the file cannot be used; names file, column, row and the way out.
+    """
+    table = read_table(path, encoding)
+    require_columns(table, [column], path)
+    chosen = list(features or [name for name in table.columns if name != column])
+    X = numbers(table, chosen, path)
+    return from_arrays(X, table[column].tolist(), base, features=chosen, source=str(path))
+
+
+def from_arrays(
+    X: ArrayLike,
+    environment: Sequence[str],
+    base: str,
+    *,
+    features: Sequence[str] | None = None,
+    source: str = "environment",
+) -> EnvironmentTable:
+    """Return observations and the names of their environments as a table.
+
+    Parameters
+    ----------
+    X : array-like of shape (samples, d_x)
+    environment : sequence of str, one a sample
+    base : str
+    features : sequence of str, optional
+    source : str
+        What errors call the data.
+
+    Raises
+    ------
+    ValueError
+        If lengths differ, there is no base or nothing beside it, or an environment is tiny.
+    """
+    points, labels = as_points(X, "X"), [str(name) for name in environment]
+    if len(labels) != len(points):
+        raise ValueError(f"environment has {len(labels)} entries for {len(points)} rows of X")
+    found = list(dict.fromkeys(labels))
+    if str(base) not in found:
+        raise ValueError(f"{source}: base={base!r} is no environment; there are {found}")
+    names = [str(base), *(name for name in found if name != str(base))]
+    if len(names) == 1:
+        raise ValueError(
+            f"{source}: all rows are of the environment {base!r}. Concepts are learned from "
+            "contrasts: give at least one more, collected by looking for something"
+        )
+    counts = {name: labels.count(name) for name in names}
+    if small := {name: count for name, count in counts.items() if count < FEWEST_ROWS}:
+        raise ValueError(
+            f"{source}: {small} are too few rows; an environment needs {FEWEST_ROWS} to be split "
+            "at all, and some hundreds to be learned from"
+        )
+    codes = np.array([names.index(name) for name in labels])
+    columns = list(features or [f"x{k + 1}" for k in range(points.shape[1])])
+    return EnvironmentTable(points, codes, names, columns)
+
+
+@dataclass(frozen=True, eq=False)
+class ConceptReport:
+    """What was learned from a table of environments, and what speaks against it.
+
+    Attributes
+    ----------
+    table : EnvironmentTable
+    concepts : list of str
+    learner : ConceptLearner
+        Fitted on all rows; ``learner.transform`` gives valuations of new ones.
+    separation : dict of str to float
+        For each environment, the probability that held-out log-odds rank one of its samples
+        above one of the base (area under the curve): 0.5 says nothing, 1 no overlap.
+    agreement : dict of str to float
+        For each concept, the absolute correlation of the valuations that two learners find,
+        each fitted to one half of the rows. There is no truth to compare with; what two halves
+        do not agree on has not been learned.
+    warnings : list of str
+        Assumptions of the theorem that are not met, and signs that the data do not suffice.
+    """
+
+    table: EnvironmentTable
+    concepts: list[str]
+    learner: ConceptLearner
+    separation: dict[str, float]
+    agreement: dict[str, float]
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def valuations(self) -> Array:
+        """Return learned valuations, shape (samples, n): up to sign, unit and zero of each."""
+        return self.learner.transform(self.table.X)
+
+    def summary(self) -> pd.DataFrame:
+        """Return a row for each environment: rows, separation, mean learned valuations."""
+        learned = self.valuations
+        rows = []
+        for e, (name, count) in enumerate(self.table.counts.items()):
+            means = learned[self.table.environment == e].mean(axis=0)
+            row: dict[str, object] = {"environment": name, "rows": count}
+            row["separation"] = round(self.separation[name], 3) if e else None
+            shown = zip(self.concepts, means.round(2).tolist(), strict=True)
+            rows.append(row | {f"mean {concept}": mean for concept, mean in shown})
+        return pd.DataFrame(rows)
+
+
+def learn_concepts(
+    table: EnvironmentTable,
+    looked_for: Mapping[str, Sequence[str]],
+    *,
+    encoder: str = "linear",
+    seed: int = 0,
+) -> ConceptReport:
+    """Learn the concepts that environments were collected by, and check what can be checked.
+
+    Parameters
+    ----------
+    table : EnvironmentTable
+    looked_for : dict of str to sequence of str
+        For each environment but the base, the concepts that it conditions on: the rows of the
+        matrix M of (7), in words.
+    encoder : {"linear", "mlp"}
+        What the inverse of the mixing is taken to be. Start with linear: an affine map finds
+        what there is to find in good features, and is much harder to fool.
+    seed : int
+        Of the split into halves and of the fits.
+
+    Returns
+    -------
+    ConceptReport
+
+    Raises
+    ------
+    ValueError
+        If `looked_for` does not name exactly the environments of the table.
+    """
+    concepts, targets = _targets(table, looked_for)
+
+    def fit(rows: NDArray[np.intp]) -> ConceptLearner:
+        learner = ConceptLearner(len(concepts), targets=targets, encoder=encoder, random_state=seed)
+        return learner.fit(table.X[rows], table.environment[rows])
+
+    order = np.random.default_rng(seed).permutation(len(table.X))
+    halves = [np.sort(order[::2]), np.sort(order[1::2])]
+    learners = [fit(half) for half in halves]
+    separation = _separation(table, learners, halves)
+    first, second = (learner.transform(table.X) for learner in learners)
+    found = match(first, second)
+    agreement = {concepts[i]: float(abs(r)) for i, r in zip(found[0], found[2], strict=True)}
+    report = ConceptReport(table, concepts, fit(np.arange(len(table.X))), separation, agreement)
+    report.warnings.extend(_about_design(targets, concepts))
+    report.warnings.extend(_about_data(report))
+    return report
+
+
+def _targets(
+    table: EnvironmentTable, looked_for: Mapping[str, Sequence[str]]
+) -> tuple[list[str], NDArray[np.bool_]]:
+    """Return the concepts' names, and which environment conditions on which."""
+    expected = table.names[1:]
+    if set(looked_for) != set(expected):
+        raise ValueError(
+            f"looked_for names {sorted(looked_for)}; give what was looked for in each of "
+            f"{sorted(expected)} (all but the base)"
+        )
+    if bad := [e for e, names in looked_for.items() if isinstance(names, str) or not names]:
+        raise ValueError(f"looked_for of {bad} must be a list of at least one concept's name")
+    concepts = list(dict.fromkeys(c for e in expected for c in looked_for[e]))
+    return concepts, np.array([[c in looked_for[e] for c in concepts] for e in expected])
+
+
+def _separation(
+    table: EnvironmentTable,
+    learners: Sequence[ConceptLearner],
+    halves: Sequence[NDArray[np.intp]],
+) -> dict[str, float]:
+    """Return the area under the curve of each environment, on the half not learned from."""
+    areas = np.zeros(len(table.names) - 1)
+    for learner, other in zip(learners, reversed(halves), strict=True):
+        odds, labels = learner.log_odds(table.X[other]), table.environment[other]
+        for e in range(1, len(table.names)):
+            kept = (labels == 0) | (labels == e)
+            areas[e - 1] += roc_auc_score(labels[kept] == e, odds[kept, e - 1]) / 2
+    return dict(zip(table.names[1:], areas.tolist(), strict=True))
+
+
+def _about_design(targets: NDArray[np.bool_], concepts: list[str]) -> list[str]:
+    """Return what the assumptions of Theorem 1 say against which environment has which concept."""
+    m, n = targets.shape
+    said = []
+    if m < n + 1:
+        said.append(
+            f"Few environments: {n} concepts need at least {n + 1} beside the base, there are {m} "
+            "(Remark 2). Collect more, or ask for fewer concepts."
+        )
+    if (rank := int(np.linalg.matrix_rank(targets.astype(float)))) < n:
+        said.append(
+            f"M has rank {rank}, not {n} (Assumption 4): some concepts are always looked for in "
+            "the same combination, and only the combination can be learned."
+        )
+    for i in range(n):
+        if targets[:, i].sum() == 1:
+            said.append(
+                f"{concepts[i]!r} is looked for in one environment only (Assumption 4): its two "
+                "sides can be confused. Look for it again, at another valuation."
+            )
+        for j in range(n):
+            if i != j and not (targets[:, i] & ~targets[:, j]).any():
+                said.append(
+                    f"{concepts[i]!r} is never looked for without {concepts[j]!r} "
+                    "(Assumption 5): check that the two learned concepts differ."
+                )
+    return said
+
+
+def _about_data(report: ConceptReport) -> list[str]:
+    """Return signs that the data do not suffice: sizes, overlap, separation, agreement."""
+    table, said = report.table, []
+    lower, upper = (table.X[table.environment == 0].min(0), table.X[table.environment == 0].max(0))
+    for e, (name, count) in enumerate(table.counts.items()):
+        if count < 200:
+            said.append(f"{name!r} has {count} rows; some hundreds make a learner steady.")
+        own = table.X[table.environment == e]
+        outside = float(((own < lower) | (own > upper)).any(axis=1).mean())
+        if outside > 0.05:
+            said.append(
+                f"{outside:.0%} of {name!r} lie outside the range of the base. Conditioning only "
+                "selects: these were changed, or the base is too small to contain them."
+            )
+        if e and report.separation[name] < 0.55:
+            said.append(
+                f"{name!r} can hardly be told from the base (separation "
+                f"{report.separation[name]:.2f}): nothing is learned from it."
+            )
+        if e and report.separation[name] > 0.999:
+            said.append(
+                f"{name!r} does not overlap with the base (separation 1.00): log-odds have no "
+                "finite value, and the unit of valuations means nothing."
+            )
+    said.extend(
+        f"Two halves of the data disagree about {concept!r} (correlation {value:.2f}): do not "
+        "use its valuations."
+        for concept, value in report.agreement.items()
+        if value < 0.9
+    )
+    return said

@@ -1,0 +1,269 @@
+"""A scikit-learn estimator over the contrastive algorithm, for any arrays."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from safetensors import safe_open
+from safetensors.torch import save_file
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from conceptnb.core.validation import Array, as_count
+from conceptnb.learning.best import fit_best
+from conceptnb.learning.cluster_whitening import ClusterWhitening, fit_clustered
+from conceptnb.learning.data import check_environment
+from conceptnb.learning.encoders import Encoder, LinearEncoder, MLPEncoder
+from conceptnb.learning.fitting import ConceptFit, check_targets, fit_concepts
+from conceptnb.learning.heads import GeneralHead, Head, TiedHead
+from conceptnb.learning.model import ConceptModel, Whitening
+from conceptnb.learning.training import TrainingConfig
+
+__all__ = ["ConceptLearner"]
+
+
+class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Learn the valuations of concepts from environments (Problem 1, Appendix F).
+
+    Parameters
+    ----------
+    n_concepts : int
+        Number n of atoms.
+    targets : bool array of shape (m, n_concepts), optional
+        Which concepts each environment conditions on, if that is known: then the book's
+        best estimator learns (:func:`fit_best`). Otherwise the head of (87) is learned
+        with dense β and γ, from several starts (:func:`fit_concepts`).
+    encoder : {"linear", "mlp"}
+        What the inverse of the mixing is taken to be.
+    base_clusters : int, optional
+        For known targets and a network, if the base is a mixture of that many clusters with
+        one covariance in latent space: then :func:`fit_clustered` learns.
+    n_starts : int
+        Random starts, for unknown targets.
+    epochs : int
+        Passes over the data, for unknown targets.
+    held_out : float
+        Share of every environment that chooses epoch and start.
+    random_state : int
+        Fixes the order of rows and the starts.
+
+    Attributes
+    ----------
+    n_environments_ : int
+        Number m of concept conditional environments.
+    held_out_loss_ : float
+        Contrastive loss on the held-out share, in nats a row.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from conceptnb.core.problems import TABLE_1, draw_problem
+    >>> problem = draw_problem(TABLE_1[0], seed=6, samples=500)
+    >>> learner = ConceptLearner(2, targets=problem.design.M > 0, encoder="linear")
+    >>> learner.fit(problem.X, problem.environment).transform(problem.X).shape
+    (3000, 2)
+    """
+
+    def __init__(
+        self,
+        n_concepts: int = 2,
+        *,
+        targets: ArrayLike | None = None,
+        encoder: str = "mlp",
+        base_clusters: int | None = None,
+        n_starts: int = 4,
+        epochs: int = 60,
+        held_out: float = 0.2,
+        random_state: int = 0,
+    ) -> None:
+        self.n_concepts = n_concepts
+        self.targets = targets
+        self.encoder = encoder
+        self.base_clusters = base_clusters
+        self.n_starts = n_starts
+        self.epochs = epochs
+        self.held_out = held_out
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, environment: ArrayLike) -> Self:
+        """Learn concepts from observations and the environments that they come from.
+
+        Parameters
+        ----------
+        X : array of shape (samples, d_x)
+        environment : int array of shape (samples,)
+            0 for the base distribution, 1 to m for the concept conditional environments.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        TypeError, ValueError
+            If arguments do not fit together or an environment is too small to split.
+        """
+        if environment is None:
+            raise ValueError(
+                "requires y to be passed, but the target y is None: it holds the environments"
+            )
+        rows: Array = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        labels = check_environment(environment)
+        if len(labels) != len(rows):
+            raise ValueError(f"environment has {len(labels)} entries for {len(rows)} rows of X")
+        if self.encoder not in ("linear", "mlp"):
+            raise ValueError(f"encoder must be 'linear' or 'mlp', got {self.encoder!r}")
+        n = as_count(self.n_concepts, "n_concepts")
+        if self.base_clusters is not None and (self.targets is None or self.encoder == "linear"):
+            raise ValueError(
+                "base_clusters needs targets and encoder='mlp': leave it None otherwise"
+            )
+        # Rows may come in any order; the split takes the last of every environment.
+        order = np.random.default_rng(self.random_state).permutation(len(rows))
+        if self.targets is None:
+            self._fit = fit_concepts(
+                [rows[order]],
+                labels[order],
+                n_concepts=n,
+                encoder="linear" if self.encoder == "linear" else "mlp",
+                starts=self.n_starts,
+                seeds=[self.random_state],
+                held_out=self.held_out,
+                config=TrainingConfig(epochs=self.epochs, loss="softmax", batch_size=1024),
+                progress=False,
+            )
+        else:
+            if check_targets(self.targets, int(labels.max())).shape[1] != n:
+                raise ValueError(f"targets must have n_concepts = {n} columns")
+            data = [rows[order]], labels[order], self.targets
+            options: dict[str, Any] = {"seeds": [self.random_state], "held_out": self.held_out}
+            self._fit = (
+                fit_best(*data, linear=self.encoder == "linear", progress=False, **options)
+                if self.base_clusters is None
+                else fit_clustered(*data, n_clusters=self.base_clusters, progress=False, **options)
+            )
+        counts = np.bincount(labels)
+        self.n_environments_ = len(counts) - 1
+        self.held_out_loss_ = float(self._fit.held_out_loss.min())
+        self._log_prior = np.log(counts / counts.sum())
+        self._n_features_out = n
+        return self
+
+    def transform(self, X: ArrayLike) -> Array:
+        """Return learned valuations, shape (samples, n_concepts).
+
+        They are true ones up to order, unit and zero of each (Definition 4).
+        """
+        return self._rows(X, "valuations")
+
+    def log_odds(self, X: ArrayLike) -> Array:
+        """Return the learned ln p^e(x)/p^0(x), shape (samples, m), as in (87)."""
+        return self._rows(X, "log_odds")
+
+    def score(self, X: ArrayLike, environment: ArrayLike) -> float:
+        """Return the mean log-likelihood of the environments, in nats; higher is better.
+
+        The softmax over all environments, weighted as often as they occurred in the fit.
+        No truth enters, so it may choose among learners.
+        """
+        learned = self.log_odds(X)
+        labels = check_environment(environment)
+        if len(labels) != len(learned):
+            raise ValueError(f"environment has {len(labels)} entries for {len(learned)} rows of X")
+        odds = np.column_stack([np.zeros(len(labels)), learned]) + self._log_prior
+        total = np.logaddexp.reduce(odds, axis=1)
+        return float((odds[np.arange(len(labels)), labels] - total).mean())
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted learner as safetensors: arrays and parameters, no code."""
+        check_is_fitted(self)
+        modules = {"model": self._fit.model, "whitening": self._fit.whitening}
+        tensors = {
+            f"{prefix}.{name}": value.contiguous()
+            for prefix, module in modules.items()
+            if module is not None
+            for name, value in module.state_dict().items()
+        }
+        tensors["log_prior"] = torch.as_tensor(self._log_prior)
+        parameters = self.get_params()
+        if self.targets is not None:
+            parameters["targets"] = np.asarray(self.targets).astype(int).tolist()
+        state = {"parameters": parameters, "held_out_loss": self.held_out_loss_}
+        save_file(tensors, path, metadata={"conceptnb": json.dumps(state)})
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a learner that :meth:`save` wrote.
+
+        Raises
+        ------
+        ValueError
+            If the file was written by something else.
+        """
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            if "conceptnb" not in metadata:
+                raise ValueError(f"{path} was not written by ConceptLearner.save")
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        state = json.loads(metadata["conceptnb"])
+        learner = cls(**state["parameters"])
+        learner._restore(tensors, state)
+        return learner
+
+    def _restore(self, tensors: dict[str, torch.Tensor], state: dict[str, Any]) -> None:
+        def part(prefix: str) -> dict[str, torch.Tensor]:
+            start = f"{prefix}."
+            return {k.removeprefix(start): v for k, v in tensors.items() if k.startswith(start)}
+
+        buffers = part("whitening")
+        whitening = Whitening(buffers.pop("mean"), buffers.pop("matrix"))
+        self.n_features_in_, rank = whitening.matrix.shape[1:]
+        if buffers:
+            whitening = clustered = ClusterWhitening(whitening, **buffers)
+            rank += clustered.rank
+        self._log_prior = tensors["log_prior"].numpy()
+        self.n_environments_ = len(self._log_prior) - 1
+        kind: type[Encoder] = LinearEncoder if self.encoder == "linear" else MLPEncoder
+        weights = part("model")
+        options = {} if self.encoder == "linear" else _network_shape(weights)
+        encoder = kind(rank, self.n_concepts, [0], **options)  # type: ignore[arg-type]
+        head: Head = (
+            GeneralHead(1, self.n_concepts, self.n_environments_)
+            if self.targets is None
+            else TiedHead(1, torch.as_tensor(np.asarray(self.targets).astype(bool)))
+        )
+        model = ConceptModel(encoder, head)
+        model.load_state_dict(weights)
+        self.held_out_loss_ = state["held_out_loss"]
+        nothing = np.empty((1, 0))
+        losses = np.array([[self.held_out_loss_]])
+        self._fit = ConceptFit(model, whitening, nothing, nothing, losses, "softmax")
+        self._n_features_out = self.n_concepts
+
+    def _rows(self, X: ArrayLike, method: str) -> Array:
+        check_is_fitted(self)
+        rows: Array = validate_data(self, X, dtype=np.float64, reset=False)
+        return getattr(self._fit, method)([rows])[0]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_fit")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+def _network_shape(weights: dict[str, torch.Tensor]) -> dict[str, int | bool]:
+    """Return the sizes of the `MLPEncoder` whose weights these are: estimators differ in them."""
+    residual = {name for name in weights if name.startswith("encoder.residual.")}
+    return {
+        "width": weights["encoder.first.weight"].shape[-1],
+        "depth": sum(name.endswith(".weight") for name in residual),
+        "skip": True,
+    }

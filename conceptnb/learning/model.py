@@ -1,0 +1,111 @@
+"""An encoder and a head together: the classifiers g_e of (87)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from conceptnb.learning.data import Stack
+from conceptnb.learning.encoders import Encoder
+from conceptnb.learning.heads import Head
+from conceptnb.learning.losses import binary_loss, softmax_loss
+
+__all__ = ["ConceptModel", "Whitening", "contrastive_loss"]
+
+
+class ConceptModel(nn.Module):
+    """P models g_e(x) = α_e − Σ β h(x)² + Σ γ h(x), fitted side by side (87).
+
+    Parameters
+    ----------
+    encoder : Encoder
+        x -> h, the learned valuations.
+    head : Head
+        h -> log-odds of the m environments.
+    """
+
+    def __init__(self, encoder: Encoder, head: Head) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.head = head
+
+    @property
+    def n_models(self) -> int:
+        """Number P of models."""
+        return len(self.head.alpha)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return log-odds, shape (P, rows, m), of observations (P, rows, d_x)."""
+        return self.head(self.encoder(x))
+
+
+class Whitening(nn.Module):
+    """Affine map that gives the base sample of each problem mean 0 and covariance I.
+
+    Directions in which a problem's base does not vary are dropped; a stack keeps as many
+    as its problems have in common.
+
+    Parameters
+    ----------
+    mean : tensor of shape (D, 1, d_x)
+    matrix : tensor of shape (D, d_x, r)
+    """
+
+    mean: Tensor
+    matrix: Tensor
+
+    def __init__(self, mean: Tensor, matrix: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("mean", mean)
+        self.register_buffer("matrix", matrix)
+
+    @classmethod
+    def fit(cls, data: Stack, rtol: float = 1e-8) -> Whitening:
+        """Estimate from the rows of environment 0 of every problem.
+
+        Parameters
+        ----------
+        data : Stack
+        rtol : float
+            Directions with less than `rtol` of the largest variance count as constant.
+        """
+        x = data.x[:, data.environment == 0].double()
+        mean = x.mean(dim=1, keepdim=True)
+        covariance = (x - mean).transpose(1, 2) @ (x - mean) / (x.shape[1] - 1)
+        values, vectors = torch.linalg.eigh(covariance)
+        rank = int((values > rtol * values[:, -1:]).sum(dim=1).min())
+        if rank == 0:
+            raise ValueError("the base sample is constant: there is nothing to learn from")
+        matrix = vectors[:, :, -rank:] / values[:, None, -rank:].sqrt()
+        return cls(mean.to(data.x), matrix.to(data.x))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Whiten observations of shape (D, rows, d_x)."""
+        return (x - self.mean) @ self.matrix
+
+
+def contrastive_loss(log_odds: Tensor, data: Stack, kind: str = "binary") -> Tensor:
+    """Contrastive loss of log-odds on a stack, one number a model, in nats a row.
+
+    With the true log-odds of :func:`conceptnb.core.distributions.log_odds` this is the oracle's
+    loss: in expectation no model has a lower one.
+
+    Parameters
+    ----------
+    log_odds : tensor of shape (P, rows, m)
+    data : Stack
+        Whose environment labels to use.
+    kind : {"binary", "softmax"}
+        The loss of (88) or one softmax over all environments.
+    """
+    if kind == "binary":
+        return binary_loss(log_odds, data.environment, data.partner, data.log_ratio)
+    if kind == "softmax":
+        return softmax_loss(log_odds, data.environment, data.log_prior)
+    raise ValueError(f"kind must be 'binary' or 'softmax', got {kind!r}")
+
+
+def repeat_rows(x: Tensor, n_models: int) -> Tensor:
+    """Give each of P models the rows of its problem: (D, ...) -> (P, ...), P a multiple of D."""
+    starts = n_models // len(x)
+    return x if starts == 1 else x.repeat_interleave(starts, dim=0)

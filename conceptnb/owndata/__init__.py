@@ -1,1 +1,0 @@
-"""Your own data: tables of environments, folders of images, lists of questions."""

@@ -1,0 +1,313 @@
+"""Figures of the first two chapters: concepts, valuations and conditioning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
+from scipy import stats
+
+from conceptnb.core.concepts import Concept
+from conceptnb.core.distributions import (
+    GaussianMixture,
+    acceptance_rate,
+    information,
+    log_acceptance,
+)
+from conceptnb.core.mixing import Mixing
+from conceptnb.core.validation import Array, as_points
+from conceptnb.plotting.interactive import InteractiveFigure
+from conceptnb.plotting.style import CARD, INK, LINES, MARKERS, MUTED, PALETTE, new_figure, styled
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+PLANE_EDGE = 1.9  # half the edge of the square pieces of plane that are drawn
+
+
+def plane_corners(concept: Concept, half_edge: float = PLANE_EDGE) -> Array:
+    """Return a square piece of a plane in three dimensions as its corners, shape (2, 2, 3).
+
+    Parameters
+    ----------
+    concept : Concept
+        An atom of a three-dimensional latent space.
+    half_edge : float
+        Half the edge of the square, around the point nearest to the origin.
+    """
+    steps = half_edge * np.array([-1.0, 1.0])
+    along, across = concept.directions
+    return concept.point + steps[:, None, None] * along + steps[None, :, None] * across
+
+
+@styled
+def parallel_planes(concept: Concept, valuations: Sequence[float], Z: ArrayLike) -> Figure:
+    """Draw one atom's planes at several valuations, with points on each (Figure 1).
+
+    Parameters
+    ----------
+    concept : Concept
+        An atom of a three-dimensional latent space.
+    valuations : sequence of float
+    Z : array-like of shape (samples, 3)
+        Points; each is moved to its nearest plane.
+    """
+    figure, axes = new_figure(height=4.6, subplot_kw={"projection": "3d"})
+    ax = axes[0, 0]
+    points = np.array_split(as_points(Z, "Z", 3), len(valuations))
+    for k, (b, own) in enumerate(zip(valuations, points, strict=True)):
+        at_b = concept.at([b])
+        x, y, z = np.moveaxis(plane_corners(at_b), -1, 0)
+        ax.plot_surface(x, y, z, color=PALETTE[k], alpha=0.25)
+        label = f"$\\langle a, z\\rangle = {b:g}$"
+        ax.scatter(*at_b.project(own).T, color=PALETTE[k], marker=MARKERS[k], s=16, label=label)
+    start, normal = concept.at([valuations[0]]).point, concept.A[0] / np.linalg.norm(concept.A)
+    ax.quiver(*start, *normal, color=INK, linewidth=1.8, arrow_length_ratio=0.15)
+    ax.text(*(start + 1.1 * normal), "$a$", color=INK, fontsize=13)
+    ax.set(xlabel="$z_1$", ylabel="$z_2$", zlabel="$z_3$", box_aspect=(1, 1, 1))
+    ax.view_init(elev=18, azim=-50)
+    ax.legend(loc="upper left")
+    return figure
+
+
+def turnable_planes(
+    concept: Concept, valuations: Sequence[float], Z: ArrayLike, alt: str
+) -> InteractiveFigure:
+    """Draw `parallel_planes` as a figure that a reader can turn (Figure 1).
+
+    Parameters
+    ----------
+    concept : Concept
+        An atom of a three-dimensional latent space.
+    valuations : sequence of float
+    Z : array-like of shape (samples, 3)
+        Points; each is moved to its nearest plane.
+    alt : str
+        What the figure shows, in words.
+    """
+    live = _plotly_planes(concept, valuations, Z)
+    return InteractiveFigure(live, parallel_planes(concept, valuations, Z), alt)
+
+
+def _plotly_planes(concept: Concept, valuations: Sequence[float], Z: ArrayLike) -> go.Figure:
+    """Return the planes and points of `parallel_planes` as a plotly figure."""
+    import plotly.graph_objects as go  # noqa: PLC0415 - slow to import, for one figure
+
+    figure = go.Figure()
+    symbols = ("circle", "square", "diamond", "cross")
+    points = np.array_split(as_points(Z, "Z", 3), len(valuations))
+    for k, (b, own) in enumerate(zip(valuations, points, strict=True)):
+        at_b = concept.at([b])
+        x, y, z = np.moveaxis(plane_corners(at_b), -1, 0)
+        colour = {"colorscale": [[0, PALETTE[k]], [1, PALETTE[k]]], "showscale": False}
+        figure.add_surface(x=x, y=y, z=z, opacity=0.3, hoverinfo="skip", **colour)
+        x, y, z = at_b.project(own).T
+        figure.add_scatter3d(
+            x=x, y=y, z=z, mode="markers", name=f"valuation {b:g}",
+            marker={"size": 3.5, "color": PALETTE[k], "symbol": symbols[k % len(symbols)]},
+        )  # fmt: skip
+    start, normal = concept.at([valuations[0]]).point, concept.A[0] / np.linalg.norm(concept.A)
+    x, y, z = np.stack([start, start + normal]).T
+    line = {"color": INK, "width": 5}
+    figure.add_scatter3d(
+        x=x, y=y, z=z, mode="lines+text", text=["", "a"], name="the atom a", line=line
+    )
+    figure.update_layout(
+        paper_bgcolor=CARD,
+        font_color=INK,
+        margin={"l": 0, "r": 0, "t": 0, "b": 0},
+        legend={"x": 0, "y": 1, "itemsizing": "constant"},
+        scene={
+            "aspectmode": "cube",
+            "camera_eye": {"x": 1.3, "y": -1.7, "z": 0.6},
+            **{
+                f"{axis}axis": {"title": {"text": f"z<sub>{i}</sub>"}, "backgroundcolor": CARD}
+                for i, axis in enumerate("xyz", start=1)
+            },
+        },
+    )
+    return figure
+
+
+@styled
+def level_sets(
+    concept: Concept, valuations: Sequence[float], Z: ArrayLike, mixing: Mixing
+) -> Figure:
+    """Draw level sets of an atom in latent space, and what the mixing makes of them.
+
+    Parameters
+    ----------
+    concept : Concept
+        An atom of a two-dimensional latent space.
+    valuations : sequence of float
+    Z : array-like of shape (samples, 2)
+    mixing : Mixing
+        From two dimensions to two, so that the image can be drawn.
+    """
+    points = as_points(Z, "Z", 2)
+    figure, axes = new_figure(1, 2, height=3.4)
+    along = np.linspace(-2.2, 2.2, 400)[:, None] * concept.directions
+    views: tuple[Callable[[Array], Array], ...] = (lambda latent: latent, mixing)
+    for ax, view in zip(axes[0], views, strict=True):
+        colour = concept.valuation(points)[:, 0]
+        dots = ax.scatter(*view(points).T, c=colour, s=5, alpha=0.7, rasterized=True)
+        for k, b in enumerate(valuations):
+            line = view(concept.at([b]).point + along)
+            ax.plot(*line.T, color=PALETTE[1], linestyle=LINES[k], label=f"{b:g}")
+    axes[0, 0].set(title="Latent space: lines", xlabel="$z_1$", ylabel="$z_2$")
+    axes[0, 1].set(title="What is observed: curves", xlabel="$x_1$", ylabel="$x_2$")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    title = "level sets, $\\langle a, z\\rangle =$"
+    figure.legend(handles, labels, title=title, loc="outside lower center", ncols=len(valuations))
+    figure.colorbar(dots, ax=axes[0, 1], label="valuation $\\langle a, z\\rangle$")
+    return figure
+
+
+@styled
+def conditioning(
+    base: GaussianMixture,
+    concept: Concept,
+    variances: Sequence[float],
+    rng: np.random.Generator,
+    n: int = 1500,
+) -> Figure:
+    """Draw the base distribution and its conditioning at several noise levels (Definition 3).
+
+    Parameters
+    ----------
+    base : GaussianMixture
+        Of two latent dimensions.
+    concept : Concept
+        An atom.
+    variances : sequence of float
+        Variances of q, one panel each.
+    rng : numpy.random.Generator
+    n : int
+        Points a panel.
+    """
+    figure, axes = new_figure(1, len(variances), height=2.9, sharex=True, sharey=True)
+    everything = base.sample(n, rng)
+    line = concept.point + np.array([[-9.0], [9.0]]) * concept.directions
+    low, high = everything.min() - 0.3, everything.max() + 0.3
+    for ax, variance in zip(axes[0], variances, strict=True):
+        kept = base.condition(concept, variance).sample(n, rng)
+        ax.scatter(*everything.T, s=4, color=MUTED, alpha=0.35, zorder=1, label="base $p$")
+        ax.scatter(*kept.T, s=5, color=PALETTE[0], marker="^", alpha=0.6, label="kept $p_C$")
+        ax.plot(*line.T, color=PALETTE[1], label="$\\langle a, z\\rangle = b$")
+        share = acceptance_rate(base, concept, variance)
+        ax.set(xlabel="$z_1$", xlim=(low, high))
+        ax.set_title(f"$\\sigma^2 = {variance:g}$: keeps {share:.1%}")
+    axes[0, 0].set(ylabel="$z_2$", ylim=(low, high))
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    return figure
+
+
+@styled
+def valuation_densities(
+    base: GaussianMixture,
+    concept: Concept,
+    variance: float,
+    samples: dict[str, Array],
+    bins: int = 80,
+) -> Figure:
+    """Draw the density of an atom's valuation: base, what q lets pass, and the result.
+
+    Parameters
+    ----------
+    base : GaussianMixture
+    concept : Concept
+        An atom.
+    variance : float
+        Variance of q.
+    samples : dict of str to ndarray of shape (samples, d_z)
+        Drawn as histograms over the exact density, under their names.
+    bins : int
+    """
+    image = base.linear_image(concept.A)
+    conditional = base.condition(concept, variance).linear_image(concept.A)
+    spread = 4 * np.sqrt(image.covariances.max())
+    v = np.linspace(image.means.min() - spread, image.means.max() + spread, 800)
+    figure, axes = new_figure(height=3.3)
+    ax = axes[0, 0]
+    for k, (name, Z) in enumerate(samples.items()):
+        ax.hist(
+            concept.valuation(Z)[:, 0], bins, density=True, histtype="step",
+            color=PALETTE[2 + k], linestyle=LINES[k], linewidth=1.4, label=name,
+        )  # fmt: skip
+    q = np.exp(-((v - concept.b[0]) ** 2) / (2 * variance))
+    ax.plot(v, np.exp(image.log_density(v[:, None])), color=MUTED, linestyle="--", label="base $p$")
+    ax.plot(v, np.exp(conditional.log_density(v[:, None])), color=PALETTE[0], label="exact $p_C$")
+    ax.fill_between(v, q, color=PALETTE[1], alpha=0.2, label="chance to be kept, $q/\\max q$")
+    ax.set(xlabel="valuation $\\langle a, z\\rangle$", ylabel="density")
+    ax.legend()
+    return figure
+
+
+@styled
+def acceptance(
+    base: GaussianMixture,
+    concept: Concept,
+    variances: Sequence[float],
+    valuations: ArrayLike,
+    rng: np.random.Generator,
+    n: int = 20_000,
+) -> Figure:
+    """Draw the acceptance rate against the valuation: Lemma 4, and what was counted.
+
+    Parameters
+    ----------
+    base : GaussianMixture
+    concept : Concept
+        An atom.
+    variances : sequence of float
+    valuations : array-like of shape (k,)
+    rng : numpy.random.Generator
+    n : int
+        Draws behind each counted rate.
+    """
+    figure, axes = new_figure(height=3.4)
+    ax = axes[0, 0]
+    grid = np.asarray(valuations, dtype=float)
+    Z = base.sample(n, rng)
+    for k, variance in enumerate(variances):
+        at = [concept.at([b]) for b in grid]
+        predicted = np.array([acceptance_rate(base, c, variance) for c in at])
+        counts = [(log_acceptance(c, variance, Z) >= np.log(rng.uniform(size=n))).sum() for c in at]
+        # Exact 95 % intervals: symmetric ones would cross zero at small counts.
+        interval = [stats.binomtest(int(c), n).proportion_ci(method="exact") for c in counts]
+        rates = np.array(counts) / n
+        bars = np.abs(np.array([[i.low, i.high] for i in interval]).T - rates)
+        style = {"color": PALETTE[k], "label": f"$\\sigma^2 = {variance:g}$"}
+        ax.plot(grid, predicted, linestyle=LINES[k], **style)
+        ax.errorbar(grid, rates, bars, color=PALETTE[k], marker=MARKERS[k], linestyle="", ms=4)
+    ax.set(xlabel="valuation $b$", ylabel="acceptance rate", yscale="log", ylim=(0.3 / n, 1.5))
+    ax.legend(title="lines: Lemma 4; marks: counted", loc="lower center", ncols=len(variances))
+    return figure
+
+
+@styled
+def noise_trade_off(base: GaussianMixture, concept: Concept, variances: ArrayLike) -> Figure:
+    """Draw what a sample costs and what it tells, against the noise of the condition.
+
+    Parameters
+    ----------
+    base : GaussianMixture
+    concept : Concept
+    variances : array-like of shape (k,)
+    """
+    grid = np.asarray(variances, dtype=float)
+    nats = np.array([information(base, concept, variance) for variance in grid])
+    rates = np.array([acceptance_rate(base, concept, variance) for variance in grid])
+    figure, axes = new_figure(1, 3, height=2.7, sharex=True)
+    panels = [
+        (nats, "A sample tells", "nats"),
+        (1 / rates, "A sample costs", "draws (Corollary 1)"),
+        (1000 * nats * rates, "1000 draws tell", "nats"),
+    ]
+    for k, (ax, (values, title, label)) in enumerate(zip(axes[0], panels, strict=True)):
+        ax.plot(grid, values, color=PALETTE[k], marker=MARKERS[k], markevery=4)
+        ax.set(title=title, ylabel=label, xlabel="$\\sigma^2$", xscale="log", yscale="log")
+    return figure

@@ -1,0 +1,108 @@
+"""The paper's own numbers: Tables 1-7, as data, to be shown beside ours and never as ours.
+
+The file ``data/paper_tables.json`` holds the printed values. Pairs are mean and standard
+deviation over the paper's repetitions (Tables 1, 6, 7), or mean and standard deviation of a
+concept's valuation over images (Tables 2-4).
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import json
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from conceptnb.results.show import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["CITATION", "frame", "names", "shown", "table"]
+
+CITATION = (
+    "G. Rajendran, S. Buchholz, B. Aragam, B. Schölkopf, P. Ravikumar: From Causal to "
+    "Concept-Based Representation Learning, NeurIPS 2024"
+)
+
+
+def names() -> list[str]:
+    """Return the names that `table` knows."""
+    return [name for name, content in _all().items() if isinstance(content, dict)]
+
+
+def table(name: str) -> dict[str, Any]:
+    """Return one of the paper's tables, as printed.
+
+    Parameters
+    ----------
+    name : str
+        One of `names`: ``"table1_table7"`` (synthetic data: Table 1 and its extension,
+        Table 7), ``"table2"``, ``"table3"``, ``"table4"`` (mean valuations of CLIP models
+        on 3D Shapes), ``"table5_correlation_ViT_RN"`` (correlation of the two models'
+        valuations), ``"table6"`` (steering LLaMA-7B on TruthfulQA).
+
+    Returns
+    -------
+    table : dict
+        With ``columns`` and ``rows`` (Tables 1, 6, 7), or by factor of 3D Shapes. A copy:
+        it may be changed freely.
+
+    Raises
+    ------
+    ValueError
+        If the paper has no table of that name here.
+
+    Examples
+    --------
+    >>> table("table1_table7")["rows"][0]
+    ['linear', 2, 3, 4, [0.98, 0.01], [0.98, 0.03]]
+    """
+    if name not in names():
+        raise ValueError(f"name={name!r} is none of the paper's tables: {', '.join(names())}")
+    return copy.deepcopy(_all()[name])
+
+
+def shown(name: str) -> Table:
+    """Return one of the paper's tables for display, ``"mean ± std"`` where it prints both.
+
+    Parameters
+    ----------
+    name : str
+        As for `table`.
+
+    Raises
+    ------
+    ValueError
+        If the paper has no table of that name here.
+    """
+    content = table(name)
+    if "rows" in content:
+        return Table([dict(zip(content["columns"], row, strict=True)) for row in content["rows"]])
+    if all(isinstance(value, float) for value in content.values()):
+        return Table([{"factor": key, "correlation": value} for key, value in content.items()])
+    models = ("ViT-B/32", "RN101")
+    return Table(
+        [
+            {"factor": factor, "value": value, **{model: part[model][i] for model in models}}
+            for factor, part in content.items()
+            for i, value in enumerate(part["values"])
+        ]
+    )
+
+
+def frame(name: str) -> pd.DataFrame:
+    """Return what `shown` shows as a data frame.
+
+    Raises
+    ------
+    ValueError
+        If the paper has no table of that name here.
+    """
+    return shown(name).frame()
+
+
+@functools.cache
+def _all() -> dict[str, Any]:
+    text = (files("conceptnb.results") / "paper_tables.json").read_text(encoding="utf-8")
+    return json.loads(text)

@@ -1,0 +1,1 @@
+"""Stand-ins: toy corpora and the small language models trained on them."""

@@ -1,0 +1,1 @@
+"""One file per computed table: what is drawn, fitted and scored."""

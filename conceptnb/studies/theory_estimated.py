@@ -1,0 +1,251 @@
+r"""Theorem 1 from samples: how errors of estimated log ratios travel through the proof.
+
+With a linear mixing every :math:`G_e` is a quadratic function of x, which logistic
+regression on x and its products estimates without bias (Lemma 3). The steps of the proof
+then are linear algebra on the estimated quadratic forms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+from conceptnb.core.design import EnvironmentDesign
+from conceptnb.core.distributions import GaussianMixture, log_odds
+from conceptnb.core.mixing import LinearMixing
+from conceptnb.core.planner import propose_design
+from conceptnb.core.validation import Array, as_count, as_generator
+from conceptnb.theory.observables import Observables
+from conceptnb.theory.standard_form import StandardForm, normalise, standard_form
+from conceptnb.theory.theorem1 import (
+    Subset,
+    count_signatures,
+    environment_matrix,
+    evaluate,
+    subsets,
+)
+
+VARIANCE = 0.05
+_NOISE_WIDTHS = 4.0
+"""Curvature counts as present if it exceeds this many times the estimated noise."""
+SIZES = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
+"""Samples an environment in the book's figure."""
+
+
+@dataclass(frozen=True, eq=False)
+class Quadratics:
+    r"""Quadratic functions :math:`G_e(u) = \tfrac12 u^\top Q_e u - l_e^\top u + k_e`.
+
+    Attributes
+    ----------
+    Q : ndarray of shape (m, d, d)
+    l : ndarray of shape (m, d)
+    k : ndarray of shape (m,)
+    """
+
+    Q: Array
+    l: Array  # noqa: E741
+    k: Array
+
+    def __call__(self, U: Array) -> Array:
+        """Evaluate at points of shape (samples, d), shape (samples, m)."""
+        return np.einsum("si,eij,sj->se", U, self.Q, U) / 2 - U @ self.l.T + self.k
+
+
+@dataclass(frozen=True)
+class EstimatedRecovery:
+    """How well one finite data set was recovered.
+
+    Attributes
+    ----------
+    samples : int
+        An environment; the base has as many.
+    ratio_error : float
+        Root mean square error of the estimated G_e on base data, in nats.
+    M_right : bool
+        The environment-concept matrix was read right from noisy ranks.
+    B_error : float
+        Root mean square error of B in standard form (σ), given the right M.
+    valuation_error : float
+        Median absolute error of the valuations that Step 5 computes point by point, in
+        σ. (The mean is dominated by the few points where the denominator is near zero.)
+    """
+
+    samples: int
+    ratio_error: float
+    M_right: bool
+    B_error: float
+    valuation_error: float
+
+
+@dataclass(frozen=True, eq=False)
+class LinearWorld:
+    """Ground truth of the experiment: three atoms in four dimensions, seen in six.
+
+    Attributes
+    ----------
+    base : GaussianMixture
+    atoms : ndarray of shape (n, d_z)
+    design : EnvironmentDesign
+        Proposed by the planner for this base.
+    mixing : LinearMixing
+    """
+
+    base: GaussianMixture
+    atoms: Array
+    design: EnvironmentDesign
+    mixing: LinearMixing
+
+
+def linear_world(rng: np.random.Generator) -> LinearWorld:
+    """Draw the ground truth: an overlapping mixture, unit atoms, a random linear f."""
+    d_z = 4
+    means = as_generator(rng).uniform(-0.5, 0.5, size=(3, d_z))
+    base = GaussianMixture(np.ones(3), means, np.tile(0.3 * np.eye(d_z), (3, 1, 1)))
+    atoms = np.linalg.qr(rng.standard_normal((d_z, d_z)))[0][:3] + 0.2 * rng.standard_normal((3, 4))
+    design = propose_design(3, VARIANCE, base, atoms)
+    return LinearWorld(base, atoms, design, LinearMixing.random(d_z, 6, rng))
+
+
+def estimate_ratios(base: Array, environments: list[Array]) -> Quadratics:
+    """Estimate every G_e by logistic regression of environment e against the base.
+
+    Parameters
+    ----------
+    base : ndarray of shape (samples, d)
+    environments : list of ndarray of shape (samples, d)
+
+    Returns
+    -------
+    Quadratics
+    """
+    d = base.shape[1]
+    fits = [_logistic(base, X) for X in environments]
+    Q, slopes, offsets = np.empty((len(fits), d, d)), np.empty((len(fits), d)), []
+    rows, columns = np.triu_indices(d)
+    for e, (coefficients, offset) in enumerate(fits):
+        slopes[e] = coefficients[:d]
+        # The logit is -G; a product u_i u_j with i < j stands for both Q_ij and Q_ji.
+        Q[e][rows, columns] = Q[e][columns, rows] = -coefficients[d:] * (1.0 + (rows == columns))
+        offsets.append(-offset)
+    return Quadratics(Q, slopes, np.array(offsets))
+
+
+def recover_quadratics(full: Quadratics, halves: tuple[Quadratics, Quadratics]) -> StandardForm:
+    r"""Run Steps 3 and 4 on estimated quadratics, where minimising is linear algebra.
+
+    A rank is the number of eigenvalues of :math:`\sum_{e \in T} Q_e` above the noise,
+    which two fits to halves of the data reveal. On :math:`I_{T_i}` every :math:`G_e` is a
+    parabola :math:`\tfrac12 \alpha t^2 - \beta_e t` along one line, and (57) becomes
+    :math:`B_{ei} = \beta_e / \sqrt{\alpha}` up to shift and sign.
+
+    Raises
+    ------
+    ValueError
+        If the ranks do not belong to any M.
+    """
+    m = len(full.k)
+    sizes: dict[Subset, int] = {frozenset(): 0}
+    for T in subsets(m)[1:]:
+        chosen = list(T)
+        difference = (halves[0].Q[chosen] - halves[1].Q[chosen]).sum(axis=0) / 2
+        noise = np.abs(np.linalg.eigvalsh(difference)).max()
+        curvature = np.linalg.eigvalsh(full.Q[chosen].sum(axis=0))
+        sizes[T] = int((curvature > _NOISE_WIDTHS * noise).sum())
+    M = environment_matrix(count_signatures(sizes), m)
+    B = np.zeros_like(M)
+    for i in range(M.shape[1]):
+        users, others = np.flatnonzero(M[:, i]), np.flatnonzero(M[:, i] == 0)
+        rank = sizes[frozenset(others.tolist())]
+        curvature, axes = np.linalg.eigh(full.Q[others].sum(axis=0))
+        flat, steep = axes[:, : len(axes) - rank], axes[:, len(axes) - rank :]
+        origin = steep @ ((steep.T @ full.l[others].sum(axis=0)) / curvature[len(axes) - rank :])
+        line = flat @ np.linalg.eigh(flat.T @ full.Q[users].sum(axis=0) @ flat)[1][:, -1]
+        alpha = np.einsum("i,eij,j->e", line, full.Q[users], line).mean()
+        beta = full.l[users] @ line - np.einsum("i,eij,j->e", line, full.Q[users], origin)
+        B[users, i] = beta / np.sqrt(alpha)
+    B = normalise(M, B)
+    least = [
+        full(np.linalg.lstsq(Q, b, rcond=0.05)[0][None])[0, e]
+        for e, (Q, b) in enumerate(zip(full.Q, full.l, strict=True))
+    ]
+    return StandardForm(M, B, -np.array(least) - (B**2).sum(axis=1) / 2)
+
+
+def recover_from_samples(
+    world: LinearWorld, samples: int, rng: np.random.Generator
+) -> EstimatedRecovery:
+    """Draw a data set, run the proof on it, and measure every error.
+
+    Parameters
+    ----------
+    world : LinearWorld
+    samples : int
+        An environment, and the base.
+    rng : numpy.random.Generator
+    """
+    concepts = world.design.concepts(world.atoms)
+    parts = [world.base, *(world.base.condition(c, world.design.variance) for c in concepts)]
+    latents = [p.sample(as_count(samples, "samples"), rng) for p in parts]
+    chart = _chart(world.mixing(latents[0]), world.base.d_z)
+    data = [(world.mixing(Z) - chart[0]) @ chart[1] for Z in latents]
+    full = estimate_ratios(data[0], data[1:])
+    halves = [estimate_ratios(data[0][s::2], [X[s::2] for X in data[1:]]) for s in (0, 1)]
+
+    test = world.base.sample(2000, rng)
+    U = (world.mixing(test) - chart[0]) @ chart[1]
+    exact = -log_odds(world.base, world.design, world.atoms, test)
+    ratio_error = float(np.sqrt(np.mean((full(U) - exact) ** 2)))
+    M, B, order = standard_form(world.design.M, world.design.B, world.design.variance)
+    try:
+        model = recover_quadratics(full, (halves[0], halves[1]))
+    except ValueError:  # misread ranks that fit no M at all
+        return EstimatedRecovery(samples, ratio_error, False, np.inf, np.inf)
+    if model.M.shape != M.shape or (model.M != M).any():
+        return EstimatedRecovery(samples, ratio_error, False, np.inf, np.inf)
+    learned = evaluate(Observables(full, U, len(M)), model, U)
+    true = _standard_valuations(world, test, order)
+    return EstimatedRecovery(
+        samples,
+        ratio_error,
+        True,
+        float(np.sqrt(np.mean((model.B - B)[M > 0] ** 2))),
+        float(np.median(np.abs(learned - true))),
+    )
+
+
+def error_curve(seed: int) -> list[EstimatedRecovery]:
+    """Recover the world of one seed at all `SIZES`: rows of the book's table."""
+    world = linear_world(np.random.default_rng([7, seed]))
+    return [recover_from_samples(world, n, np.random.default_rng([7, seed, n])) for n in SIZES]
+
+
+def _standard_valuations(world: LinearWorld, Z: Array, order: np.ndarray) -> Array:
+    """Bring true valuations to the standard form of Step 1: in σ, centred and signed like B."""
+    design = world.design
+    sigma = design.variance**0.5
+    occurs, b = design.M * design.variance, design.B * sigma
+    shift = b.sum(axis=0) / occurs.sum(axis=0)
+    signs = np.sign((normalise(occurs, b) * (b - occurs * shift)).sum(axis=0))
+    return ((Z @ world.atoms.T / sigma - shift) * signs)[:, order]
+
+
+def _chart(X: Array, d: int) -> tuple[Array, Array]:
+    """Centre and whitening map of the d-dimensional plane that the data lie on."""
+    centre = X.mean(axis=0)
+    _, singular, axes = np.linalg.svd(X - centre, full_matrices=False)
+    return centre, axes[:d].T / singular[:d] * np.sqrt(len(X))
+
+
+def _logistic(base: Array, environment: Array) -> tuple[Array, float]:
+    """Unpenalised logistic regression on coordinates and their products."""
+    rows, columns = np.triu_indices(base.shape[1])
+    U = np.vstack([base, environment])
+    features = np.hstack([U, U[:, rows] * U[:, columns]])
+    label = np.repeat([0, 1], [len(base), len(environment)])
+    fit = LogisticRegression(C=np.inf, solver="newton-cholesky", max_iter=100, tol=1e-8)
+    fit.fit(features, label)
+    prior = np.log(len(environment) / len(base))
+    return fit.coef_[0], float(fit.intercept_[0] - prior)

@@ -1,0 +1,114 @@
+r"""What a learner may see: the functions G_e on the data manifold, in some chart.
+
+Theorem 1 speaks of two models with the same observable distributions. Those fix, for each
+environment, :math:`G_e(x) = \ln p^0_X(x) - \ln p^e_X(x)` on the data manifold (48), and
+nothing else is used. A learner holds coordinates u on the manifold, an unknown
+diffeomorphism of the latents z, and can ask for :math:`G_e` anywhere; it never sees z, f,
+atoms, or valuations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from conceptnb.core.design import EnvironmentDesign
+from conceptnb.core.distributions import GaussianMixture, log_odds
+from conceptnb.core.validation import Array, as_points
+from conceptnb.theory.nonlinear_map import Diffeomorphism, Embedding
+
+
+@dataclass(frozen=True, eq=False)
+class Observables:
+    """The functions G_e as black boxes in a chart of the data manifold (Step 2).
+
+    Parameters
+    ----------
+    ratios : callable
+        Maps chart coordinates of shape (samples, d) to ``G`` of shape (samples, m).
+    points : ndarray of shape (samples, d)
+        Base data in the chart. It sets where searches start and the scale of steps.
+    n_environments : int
+        m, without the base.
+    """
+
+    ratios: Callable[[Array], Array]
+    points: Array
+    n_environments: int
+
+    @property
+    def d(self) -> int:
+        """Dimension of the data manifold, d_z."""
+        return self.points.shape[1]
+
+    def standardised(self) -> Observables:
+        """Return the same functions in coordinates where `points` has unit spread."""
+        centre, spread = np.median(self.points, axis=0), self.points.std(axis=0)
+        return Observables(
+            lambda U: self.ratios(U * spread + centre),
+            (self.points - centre) / spread,
+            self.n_environments,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """A ground truth, kept from the learner: f, base, atoms, design, and a chart.
+
+    Parameters
+    ----------
+    mixing : Embedding
+        The mixing f.
+    base : GaussianMixture
+        The base distribution p.
+    atoms : ndarray of shape (n, d_z)
+    design : EnvironmentDesign
+    warp : Diffeomorphism
+        Chart coordinates are ``u = warp(z)``.
+    """
+
+    mixing: Embedding
+    base: GaussianMixture
+    atoms: Array
+    design: EnvironmentDesign
+    warp: Diffeomorphism
+
+    def log_ratio(self, X: ArrayLike) -> Array:
+        r"""Evaluate :math:`G_e(x) = \ln p^0 - \ln p^e` at points x of the manifold (48).
+
+        Parameters
+        ----------
+        X : array-like of shape (samples, d_x)
+
+        Returns
+        -------
+        ndarray of shape (samples, m)
+            The Jacobian of f cancels between the two densities.
+        """
+        return -log_odds(self.base, self.design, self.atoms, self.mixing.inverse(X))
+
+    def chart(self, U: ArrayLike) -> Array:
+        """Map chart coordinates to points of the manifold, shape (samples, d_x)."""
+        return self.mixing(self.warp.inverse(U))
+
+    def coordinates(self, X: ArrayLike) -> Array:
+        """Map points of the manifold to chart coordinates, shape (samples, d_z)."""
+        return self.warp(self.mixing.inverse(X))
+
+    def valuations(self, X: ArrayLike) -> Array:
+        r"""Return the true valuations :math:`\langle a_i, f^{-1}(x)\rangle`, shape (samples, n)."""
+        return self.mixing.inverse(X) @ self.atoms.T
+
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        """Draw base observations, shape (n, d_x)."""
+        return self.mixing(self.base.sample(n, rng))
+
+    def observables(self, X: ArrayLike) -> Observables:
+        """Hide everything but the black boxes and base data `X`, shape (samples, d_x)."""
+        points = self.coordinates(as_points(X, "X", self.mixing.d_x))
+        return Observables(
+            lambda U: self.log_ratio(self.chart(U)), points, self.design.n_environments
+        )

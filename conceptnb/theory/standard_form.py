@@ -1,0 +1,83 @@
+r"""The standard form of a model (Appendix A.2, Step 1).
+
+Atoms are coordinates and :math:`\sigma = 1`, so that
+
+.. math:: G_e = \sum_i \tfrac12 M_{ei} z_i^2 - B_{ei} z_i - c'_e,
+
+with M of zeros and ones, and each *column* of B with sum zero and positive first
+non-zero entry. (The paper's Step 1 says that each row of B has mean zero; Step 4 uses
+:math:`\sum_e B_{ei} = 0`, which is what the free shift of :math:`z_i` can achieve.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from conceptnb.core.validation import Array
+
+_ZERO_VALUATION = 1e-6
+"""Valuation, in units of σ, that counts as zero when signs are fixed."""
+
+
+@dataclass(frozen=True, eq=False)
+class StandardForm:
+    r"""A model in the standard form of Step 1: all that the data determine of it.
+
+    Attributes
+    ----------
+    M : ndarray of shape (m, n)
+        Zeros and ones; columns in descending order, read as binary numbers.
+    B : ndarray of shape (m, n)
+        Columns have sum zero and a positive first non-zero entry.
+    constants : ndarray of shape (m,)
+        :math:`c'_e` of (46).
+    """
+
+    M: Array
+    B: Array
+    constants: Array
+
+    def ratios(self, valuations: Array) -> Array:
+        """Evaluate g of (46) at standard valuations (samples, n), shape (samples, m)."""
+        return valuations**2 @ self.M.T / 2 - valuations @ self.B.T - self.constants
+
+
+def standard_form(M: ArrayLike, B: ArrayLike, variance: float) -> tuple[Array, Array, np.ndarray]:
+    r"""Bring true matrices to the standard form of Step 1.
+
+    Valuations become :math:`\langle a_i, z\rangle / \sigma - \lambda_i` up to sign, so
+    that M turns into zeros and ones and :math:`B \mapsto B\sigma - M\,\mathrm{diag}(\lambda)`.
+    (Equation (41) prints :math:`\sigma^{-1}`; substituting (36) gives :math:`\sigma`.)
+
+    Parameters
+    ----------
+    M, B : array-like of shape (m, n)
+        As in (7) and (8).
+    variance : float
+
+    Returns
+    -------
+    M, B : ndarray of shape (m, n)
+        In standard form.
+    order : ndarray of int, shape (n,)
+        Atom that each column belongs to.
+    """
+    occurs = np.asarray(M) * variance
+    order = column_order(occurs)
+    return occurs[:, order], normalise(occurs, np.asarray(B) * variance**0.5)[:, order], order
+
+
+def normalise(M: Array, B: Array) -> Array:
+    """Shift and flip the columns of B as Step 1 fixes them, shape (m, n)."""
+    centred = B - M * (B.sum(axis=0) / M.sum(axis=0))
+    large = np.abs(centred) > _ZERO_VALUATION
+    first = centred[large.argmax(axis=0), np.arange(M.shape[1])]
+    return centred * np.where(large.any(axis=0) & (first < 0), -1.0, 1.0)
+
+
+def column_order(M: Array) -> np.ndarray:
+    """Order of the columns of a 0-1 matrix as descending binary numbers."""
+    return np.lexsort(-np.round(M[::-1]))

@@ -1,0 +1,121 @@
+r"""Theorem 2's proof as a program (Appendix A.1): 2n + 1 environments and linear algebra.
+
+If (M, B) has rank 2n, the functions :math:`G_e` and the constant 1 span the same space W
+as :math:`1, z_i, z_i^2`. The proof shows that an atom of any model with the same data is
+a function h in W whose square lies in W too, (18) and (19), and that only affine
+functions of a single :math:`z_i` are such, (20) to (23). The program finds these h: no
+derivatives, no chart, only values of :math:`G_e` at data points.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from conceptnb.core.validation import Array, as_points
+
+_TOLERANCE = 1e-7
+"""Relative singular value below which a direction counts as absent."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinearRecovery:
+    """What Theorem 2's proof recovers.
+
+    Attributes
+    ----------
+    valuations : ndarray of shape (samples, n)
+        Each atom's, up to order, sign, scale and shift; mean zero and variance one.
+    M, B : ndarray of shape (m, n)
+        For atoms in that scale: G is ``valuations**2 @ M.T / 2 - valuations @ B.T`` and
+        a constant.
+    singular_values : ndarray
+        Of the values of G, centred: the first 2n are not zero.
+    """
+
+    valuations: Array
+    M: Array
+    B: Array
+    singular_values: Array
+
+
+def recover_linear(ratios: ArrayLike, tolerance: float = _TOLERANCE) -> LinearRecovery:
+    r"""Run Theorem 2's proof on values of G at data points.
+
+    Let :math:`h_a` be an orthonormal basis of W without constants, and
+    :math:`R_{ab}` what is left of :math:`h_a h_b` after projecting W out. A function
+    :math:`\sum_a \alpha_a h_a` has its square in W (19) if
+    :math:`\sum_{ab} \alpha_a \alpha_b R_{ab} = 0`. The symmetric matrices
+    :math:`\Gamma` with :math:`\sum_{ab} \Gamma_{ab} R_{ab} = 0` are those spanned by
+    :math:`\alpha_i \alpha_i^\top`, one an atom; a generic pencil of two of them has the
+    :math:`\alpha_i` as its eigenvectors.
+
+    Parameters
+    ----------
+    ratios : array-like of shape (samples, m)
+        :math:`G_e = \ln p^0 - \ln p^e` at data points. More points than products of two
+        functions are needed: n(2n + 1) + 2n + 1.
+    tolerance : float
+        Relative size of singular values that count as zero.
+
+    Returns
+    -------
+    LinearRecovery
+        n is found, as half the rank of the centred `ratios`; the theorem supposes it known.
+
+    Raises
+    ------
+    ValueError
+        If there are too few points, the rank is odd, or the squares do not single out
+        n functions: Theorem 2's condition does not hold.
+    """
+    G = as_points(ratios, "ratios")
+    basis, singular, _ = np.linalg.svd(G - G.mean(axis=0), full_matrices=False)
+    rank = int((singular > tolerance * singular[0]).sum())
+    n, odd = divmod(rank, 2)
+    needed = n * (2 * n + 1) + 2 * n + 1
+    if len(G) <= needed:
+        raise ValueError(f"ratios must have more than {needed} rows for {n} atoms, got {len(G)}")
+    W = basis[:, :rank] * np.sqrt(len(G))
+    atoms = _squares_inside(W, tolerance) if not odd else np.empty((0, rank))
+    if odd or len(atoms) != n:
+        raise ValueError(
+            f"Theorem 2 does not apply: the log ratios span {rank} dimensions and "
+            f"{len(atoms)} functions have their squares among them; (M, B) needs rank 2n"
+        )
+    h = W @ atoms.T
+    h = (h - h.mean(axis=0)) / h.std(axis=0)
+    design = np.hstack([h**2 / 2, -h, np.ones((len(h), 1))])
+    coefficients = np.linalg.lstsq(design, G, rcond=None)[0]
+    return LinearRecovery(h, coefficients[:n].T, coefficients[n : 2 * n].T, singular)
+
+
+def _squares_inside(W: Array, tolerance: float) -> Array:
+    """Return the coefficients of the functions whose squares stay in W, shape (n, 2n)."""
+    samples, rank = W.shape
+    rows, columns = np.triu_indices(rank)
+    products = W[:, rows] * W[:, columns] * np.where(rows == columns, 1.0, 2.0)
+    space = np.linalg.qr(np.hstack([W, np.ones((samples, 1))]))[0]
+    left = products - space @ (space.T @ products)
+    _, singular, right = np.linalg.svd(left, full_matrices=False)
+    kernel = right[singular < tolerance * singular[0]]
+    if len(kernel) < rank // 2:
+        return np.empty((0, rank))
+    forms = np.zeros((len(kernel), rank, rank))
+    forms[:, rows, columns] = forms[:, columns, rows] = kernel
+    return _common_rank_one(forms)
+
+
+def _common_rank_one(forms: Array) -> Array:
+    r"""Split a space of symmetric matrices spanned by :math:`\alpha_i\alpha_i^\top`."""
+    k = len(forms)
+    # Fixed generic combinations: the result does not depend on which are taken.
+    first = np.tensordot(np.cos(1 + np.arange(k)), forms, axes=1)
+    second = np.tensordot(np.cos(2.5 * np.arange(k) + 0.3), forms, axes=1)
+    axes = np.linalg.svd(first)[0][:, :k]
+    pencil = np.linalg.solve(axes.T @ first @ axes, axes.T @ second @ axes)
+    _, dual = np.linalg.eig(pencil)
+    # Columns of `dual` are orthogonal to all α but one; first maps each to that α.
+    return np.real(axes @ (axes.T @ first @ axes) @ dual).T

@@ -1,0 +1,144 @@
+"""A reader's folder of images: what is learned, what is warned of, and what is refused."""
+
+import runpy
+from pathlib import Path
+
+import matplotlib.image
+import numpy as np
+import pandas as pd
+import pytest
+
+from conceptnb.core import example_data as examples
+from conceptnb.embeddings.own_images import (
+    association,
+    learn_directions,
+    pixel_components,
+    read_images,
+)
+
+TEMPLATE = Path(__file__).resolve().parents[2] / "book/templates/my_images.py"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Draw the example once."""
+    path = tmp_path_factory.mktemp("fruit")
+    examples.write_images(path)
+    return path
+
+
+def test_what_the_pictures_show_is_found_and_what_they_do_not_show_is_not(folder):
+    images = read_images(folder, folder / "labels.csv")
+    assert images.pixels.shape == (480, 24, 24, 3)
+    report = learn_directions(images)
+    accuracy = {name: found.accuracy for name, found in report.factors.items()}
+    assert accuracy["ripeness"] > 0.9
+    assert accuracy["size"] > 0.9
+    assert abs(accuracy["weekday"] - 0.2) < 0.1
+    assert [line.split()[0] for line in report.warnings] == ["'weekday'"]
+    # Planes of ordered values lie in order.
+    means = report.factors["ripeness"].directions.planes_[:, 0]
+    assert (np.diff(means) > 0).all() or (np.diff(means) < 0).all()
+    assert len(report.plot().axes) == 3
+
+
+def test_labels_that_go_together_are_warned_of(folder):
+    images = read_images(folder, folder / "labels.csv", factors=["size"])
+    images.labels["copy"] = images.labels["size"]
+    said = learn_directions(images).warnings
+    assert any("'size' and 'copy' go together" in line and "1.00" in line for line in said)
+
+
+def test_few_images_in_many_dimensions_are_warned_of(folder):
+    images = read_images(folder, folder / "labels.csv", factors=["size"])
+    few = type(images)(images.pixels[:40], images.labels.iloc[:40], images.files[:40])
+    said = " ".join(learn_directions(few).warnings)
+    assert "20 images to learn from in 30 dimensions" in said
+    assert "images only" in said
+
+
+def test_association_is_zero_for_a_balanced_table_and_one_for_a_copy():
+    one, other = pd.Series(list("aabb")), pd.Series(list("xyxy"))
+    assert association(one, other) == pytest.approx(0)
+    assert association(one, one.str.upper()) == pytest.approx(1)
+    # By hand: counts [[3, 1], [1, 3]] have χ² = 2 over 8 rows.
+    assert association(pd.Series(list("aaaabbbb")), pd.Series(list("xxxyxyyy"))) == pytest.approx(
+        0.5
+    )
+
+
+def test_components_keep_distances():
+    images = np.random.default_rng(0).integers(0, 255, size=(6, 4, 5, 3)).astype(np.uint8)
+    Z = pixel_components(images, n_components=30)
+    assert Z.shape == (6, 6)
+    flat = images.reshape(6, -1) / 255.0
+    distances = [np.linalg.norm(A[:, None] - A[None], axis=-1) for A in (flat, Z)]
+    assert np.allclose(*distances)
+
+
+def change(folder, tmp_path, **cells):
+    """Write the labels with some cells of row 9 changed, and return the file."""
+    labels = pd.read_csv(folder / "labels.csv")
+    for name, value in cells.items():
+        labels.loc[7, name] = value
+    labels.to_csv(tmp_path / "labels.csv", index=False)
+    return tmp_path / "labels.csv"
+
+
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        ({"file": "none.png"}, ["row 9", "there is no file", "folder"]),
+        ({"file": "text.png"}, ["row 9", "cannot be read as an image", "PNG or JPEG"]),
+        ({"file": "wide.png"}, ["row 9", "30 x 24 pixels", "24 x 24", "Scale or crop"]),
+        ({"size": None}, ["column 'size', row 9", "the label is missing"]),
+        ({"size": "huge"}, ["column 'size'", "'huge' has 1 images", "needs 4"]),
+    ],
+)
+def test_bad_folders_are_refused(cells, words, folder, tmp_path):
+    (folder / "text.png").write_text("not a picture")
+    matplotlib.image.imsave(folder / "wide.png", np.zeros((24, 30, 3)))
+    path = change(folder, tmp_path, **cells)
+    with pytest.raises(ValueError, match=r"labels\.csv") as caught:
+        read_images(folder, path)
+    assert all(word in str(caught.value) for word in words), str(caught.value)
+
+
+def test_bad_lists_are_refused(folder, tmp_path):
+    labels = pd.read_csv(folder / "labels.csv")
+    labels.assign(size="small").to_csv(tmp_path / "one.csv", index=False)
+    with pytest.raises(ValueError, match=r"column 'size': all images have the value 'small'"):
+        read_images(folder, tmp_path / "one.csv")
+    labels[["file"]].to_csv(tmp_path / "bare.csv", index=False)
+    with pytest.raises(ValueError, match="no column of labels"):
+        read_images(folder, tmp_path / "bare.csv")
+    with pytest.raises(ValueError, match=r"lacks the columns \['picture'\]"):
+        read_images(folder, folder / "labels.csv", column="picture")
+
+
+def test_an_embedding_has_to_have_a_row_for_each_image(folder):
+    images = read_images(folder, folder / "labels.csv")
+    with pytest.raises(ValueError, match="embed returned 3 rows for 480 images"):
+        learn_directions(images, embed=lambda pixels: np.eye(3))
+    with pytest.raises(ValueError, match=r"embed\(images\) holds"):
+        learn_directions(images, embed=lambda pixels: np.full((480, 2), np.nan))
+
+
+def test_grey_and_transparent_images_become_rgb(tmp_path):
+    for k in range(8):
+        picture = np.broadcast_to([0.2, 0.4, 0.6, 1.0], (5, 5, 4))
+        matplotlib.image.imsave(tmp_path / f"{k}.png", picture)
+    pd.DataFrame({"file": [f"{k}.png" for k in range(8)], "odd": list("abababab")}).to_csv(
+        tmp_path / "labels.csv", index=False
+    )
+    pixels = read_images(tmp_path, tmp_path / "labels.csv").pixels
+    assert pixels.shape == (8, 5, 5, 3)
+    assert (pixels[0, 0, 0] == [51, 102, 153]).all()
+
+
+def test_the_template_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    examples.write_images("pictures", images=80)
+    runpy.run_path(str(TEMPLATE), run_name="__main__")
+    assert "ripeness" in capsys.readouterr().out
+    assert (tmp_path / "directions.png").is_file()

@@ -1,0 +1,160 @@
+"""Clustered bases: coordinates in which clusters are alike, and the estimator that uses them."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis.strategies import integers
+from sklearn.mixture import GaussianMixture
+
+torch = pytest.importorskip("torch")
+
+from conceptnb.core.problems import Setting, draw_problem  # noqa: E402
+from conceptnb.core.scores import mcc, r2  # noqa: E402
+from conceptnb.learning.cluster_whitening import (  # noqa: E402  # noqa: E402
+    ROWS,
+    ClusterWhitening,
+    fit_clustered,
+    slope_disagreement,
+)
+from conceptnb.learning.data import stack  # noqa: E402
+from conceptnb.results.store import Result  # noqa: E402
+from conceptnb.studies.synthetic_report import paired_scores, slopes_of_the_truth  # noqa: E402
+from conceptnb.studies.synthetic_tables import fit_problems  # noqa: E402
+
+CENTRES = np.array([[0.0, 0.0], [4.0, 1.0], [-1.0, 5.0]])
+
+
+def islands(maps, rng, rows=3000, spread=0.1):
+    """Draw z from three clusters of one covariance; x is affine on each, with the given maps."""
+    cluster = np.repeat([0, 1, 2], rows // 3)
+    z = CENTRES[cluster] + spread * rng.normal(size=(len(cluster), 2))
+    own = (z - CENTRES[cluster])[:, None] @ np.asarray(maps)[cluster].transpose(0, 2, 1)
+    order = rng.permutation(len(z))
+    return z[order], (3 * CENTRES[cluster] + own[:, 0])[order], cluster[order]
+
+
+def as_stack(x):
+    """Half of the rows again as an environment, for a stack must have one."""
+    labels = np.repeat([0, 1], [len(x), len(x) // 2])
+    return stack([np.concatenate([x, x[::2]])], labels, dtype=torch.float64)
+
+
+def coordinates_of(x, n_clusters=3, **options):
+    data = as_stack(x)
+    whitening = ClusterWhitening.fit_clusters(data, n_clusters, [0], **options)
+    return whitening, whitening.coordinates(torch.as_tensor(x)[None])[0].numpy()
+
+
+def test_one_cluster_is_plain_whitening():
+    x = np.random.default_rng(0).normal(size=(2000, 3)) @ np.diag([1.0, 4.0, 0.2])
+    whitening, found = coordinates_of(x, n_clusters=1)
+    both = whitening(torch.as_tensor(x)[None])[0].numpy()
+    np.testing.assert_allclose(both[:, : whitening.rank], found)
+    np.testing.assert_allclose(np.cov(both[:, whitening.rank :].T), np.eye(3), atol=1e-6)
+    # Equal up to a rotation: so are the inner products.
+    np.testing.assert_allclose(found @ found.T, both[:, 3:] @ both[:, 3:].T, atol=1e-6)
+
+
+@given(integers(0, 50))
+def test_coordinates_undo_maps_that_differ_without_a_rotation(seed):
+    rng = np.random.default_rng(seed)
+    roots = [np.diag(rng.uniform(0.5, 2, size=2)) for _ in range(3)]
+    z, x, cluster = islands(roots, rng)
+    _, found = coordinates_of(x, shrinkage=0.0)
+    assert slope_disagreement(found, cluster, z) < 0.03
+    assert slope_disagreement(found, cluster, z) <= slope_disagreement(x, cluster, z) + 0.01
+
+
+def test_coordinates_are_affine_in_z_where_mixing_is():
+    rng = np.random.default_rng(1)
+    one = rng.normal(size=(2, 2)) + 2 * np.eye(2)
+    z, _, _ = islands([np.eye(2)] * 3, rng)
+    _, found = coordinates_of(z @ one.T, shrinkage=0.0)
+    assert r2(z, found) > 0.999
+
+
+def test_responsibilities_are_those_of_the_mixture():
+    rng = np.random.default_rng(2)
+    _, x, _ = islands([np.eye(2)] * 3, rng, spread=1.0)
+    whitening, _ = coordinates_of(x)
+    unit = x.std()
+    mixture = GaussianMixture(3, n_init=2, random_state=0).fit(x[:ROWS] / unit)
+    np.testing.assert_allclose(
+        whitening.responsibilities(torch.as_tensor(x)[None])[0].numpy(),
+        mixture.predict_proba(x / unit),
+        atol=1e-9,
+    )
+
+
+@given(integers(0, 50))
+def test_disagreement_is_none_for_linear_codes_and_sees_a_mirrored_cluster(seed):
+    rng = np.random.default_rng(seed)
+    z, _, cluster = islands([np.eye(2)] * 3, rng, rows=6000)
+    code = z @ rng.normal(size=(2, 2))
+    assert slope_disagreement(z, cluster, code) == pytest.approx(0, abs=1e-12)
+    mirrored = np.where(cluster[:, None] == 1, -code, code)
+    # One third of the variance has the opposite slope; the best common one is a third of it.
+    assert slope_disagreement(z, cluster, mirrored) == pytest.approx(8 / 9, abs=0.04)
+    scaled = slope_disagreement(3 * z @ np.array([[1.0, 0.5], [0.0, 2.0]]) + 1, cluster, -mirrored)
+    assert scaled == pytest.approx(slope_disagreement(z, cluster, mirrored), abs=1e-9)
+
+
+@pytest.fixture(scope="module")
+def problems():
+    return [draw_problem(Setting("nonlinear", 2, 3, 4), seed, samples=400) for seed in (3, 5)]
+
+
+@pytest.mark.slow
+def test_a_problem_alone_ends_as_in_a_stack(problems):
+    Z = problems[1].fresh(500)
+    x = problems[1].mixing(Z)
+    together = fit_problems(problems, "clustered", progress=False).valuations([x, x])[1]
+    alone = fit_problems(problems[1:], "clustered", progress=False).valuations([x])[0]
+    np.testing.assert_allclose(together, alone, atol=1e-2)
+    assert mcc(problems[1].valuations(Z), together) > 0.9
+
+
+def test_bad_arguments_say_what_is_wrong(problems):
+    problem = problems[0]
+    targets = problem.design.M > 0
+    with pytest.raises(ValueError, match="n_clusters"):
+        fit_clustered([problem.X], problem.environment, targets, n_clusters=0)
+    with pytest.raises(ValueError, match="n_clusters is 2000"):
+        fit_clustered([problem.X], problem.environment, targets, n_clusters=2000)
+    with pytest.raises(ValueError, match="constant"):
+        fit_clustered([0 * problem.X], problem.environment, targets)
+    with pytest.raises(ValueError, match="seeds has 2 entries for 1 problems"):
+        fit_clustered([problem.X], problem.environment, targets, seeds=[1, 2])
+
+
+def test_truth_has_one_slope_where_mixing_is_linear_and_hardly_where_it_is_not():
+    straight, bent = (
+        slopes_of_the_truth(draw_problem(Setting(mixing, 3, 4, 6), 3, samples=1000))
+        for mixing in ("linear", "nonlinear")
+    )
+    assert straight["whitened"] == pytest.approx(0, abs=1e-6)
+    assert straight["clusters"] < 0.02  # clusters have nearly one covariance: estimated apart
+    assert bent["clusters"] < bent["whitened"]
+
+
+def test_pairs_are_compared_on_the_rows_and_seeds_that_both_have():
+    def result(estimator, sizes, scores, seeds=(1, 2)):
+        rows = [
+            {"mixing": "nonlinear", "n": 2, "dz": d_z, "dx": 9, "estimator": estimator}
+            for d_z in sizes
+        ]
+        notes = {"by_seed": [{"mcc_fresh": values} for values in scores]}
+        return Result("t", rows, "", [], "", list(seeds), 0.0, {}, notes)
+
+    first = result("best", [3, 4], [[0.5, 0.6], [0.8, 0.9]])
+    second = result("clustered", [4], [[0.9, 0.8]])
+    [line] = paired_scores(first, second, "mcc").frame().to_dict("records")
+    assert line == {
+        "(n, d_z, d_x)": "(2, 4, 9)",
+        "best": "0.850 ± 0.050",
+        "clustered": "0.850 ± 0.050",
+        "difference": "0.000 ± 0.100",
+        "higher in": "1 of 2",
+    }
+    with pytest.raises(ValueError, match="other seeds"):
+        paired_scores(first, result("clustered", [4], [[0.9]], seeds=[3]), "mcc")

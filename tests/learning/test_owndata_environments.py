@@ -1,0 +1,142 @@
+"""A reader's table of environments: what is learned, what is warned of, and what is refused."""
+
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from conceptnb.core import example_data as examples
+from conceptnb.core.scores import mcc
+from conceptnb.learning.environment_tables import (
+    _about_design,
+    from_arrays,
+    learn_concepts,
+    read_environments,
+)
+
+TEMPLATE = Path(__file__).resolve().parents[2] / "book/templates/my_environments.py"
+
+
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory):
+    """Write the example, learn from it, and return truth, file and report."""
+    path = tmp_path_factory.mktemp("beans") / "beans.csv"
+    truth = examples.write_environments(path)
+    table = read_environments(path, base="any")
+    return truth, path, learn_concepts(table, examples.LOOKED_FOR)
+
+
+def test_concepts_of_the_example_are_found_without_a_warning(learned):
+    truth, _, report = learned
+    assert mcc(truth, report.valuations) > 0.99
+    assert report.warnings == []
+    assert report.concepts == ["roast", "acidity"]
+    assert min(report.agreement.values()) > 0.99
+    assert all(0.6 < area < 0.95 for area in report.separation.values())
+    summary = report.summary()
+    assert summary["rows"].tolist() == [400] * 5
+    roast = dict(zip(summary["environment"], summary["mean roast"], strict=True))
+    assert np.sign(roast["dark"]) == -np.sign(roast["light"])
+
+
+def test_the_figure_has_a_panel_a_concept(learned):
+    figure = learned[2].plot()
+    assert [ax.get_title(loc="left") for ax in figure.axes] == ["roast", "acidity"]
+
+
+def test_rows_may_come_in_any_order(learned):
+    _, path, report = learned
+    shuffled = pd.read_csv(path).sample(frac=1, random_state=1)
+    table = from_arrays(shuffled.iloc[:, 1:], shuffled["environment"].tolist(), "any")
+    assert table.counts == dict.fromkeys(table.names, 400)
+    assert sorted(table.names) == sorted(report.table.names)
+
+
+@pytest.mark.slow
+def test_environments_that_do_not_fit_are_warned_of(learned, tmp_path):
+    rows = pd.read_csv(learned[1]).iloc[::3]
+    rows.loc[rows.environment == "sour", "sensor_1":] += 50.0
+    table = from_arrays(rows.iloc[:, 1:], rows["environment"].tolist(), "any")
+    said = "\n".join(learn_concepts(table, examples.LOOKED_FOR).warnings)
+    assert "'sour' lie outside the range of the base" in said
+    assert "'sour' does not overlap with the base" in said
+    # Labels that say nothing teach nothing, and two halves cannot agree on it.
+    rng = np.random.default_rng(0)
+    noise = from_arrays(rng.normal(size=(800, 5)), ["any", "a", "b", "c"] * 200, "any")
+    said = "\n".join(learn_concepts(noise, {"a": ["u"], "b": ["u"], "c": ["v"]}).warnings)
+    assert "'a' can hardly be told from the base" in said
+    assert "Two halves of the data disagree" in said
+
+
+@pytest.mark.parametrize(
+    ("M", "words"),
+    [
+        ([[1, 0], [0, 1]], ["Few environments", "'u' is looked for in one", "'v' is looked for"]),
+        ([[1, 1]] * 3, ["rank 1, not 2", "'u' is never looked for without 'v'"]),
+        ([[1, 0], [1, 1], [1, 1]], ["'v' is never looked for without 'u'"]),
+        ([[1, 0], [0, 1], [1, 1]], []),
+    ],
+)
+def test_the_design_is_held_against_the_assumptions(M, words):
+    said = _about_design(np.array(M, dtype=bool), ["u", "v"])
+    assert all(any(word in line for line in said) for word in words)
+    assert bool(said) == bool(words)
+
+
+GOOD = "environment,a,b\n" + "any,1,2\nany,2,1\ndark,3,1\ndark,1,4\n" * 20
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (GOOD.replace("environment,", "where,"), ["lacks the columns ['environment']", "'where'"]),
+        ("environment,a,b\n" + "any,1,2\nany,2,1\n" * 20, ["all rows", "at least one more"]),
+        (GOOD.replace("1,2", "3,2").replace("2,1", "3,1").replace("1,4", "3,4"), ["['a'] hold"]),
+        (GOOD + "dark,,1\n", ["column 'a', row 82", "missing ('')", "1 of 81"]),
+        (GOOD + "dark,NaN,1\n", ["row 82", "missing ('NaN')", "Remove these rows"]),
+        (GOOD + "dark,seven,1\n", ["row 82", "no number: 'seven'"]),
+        (GOOD + "dark,1e300,1\n", ["row 82", "1e+300 is huge", "median 2"]),
+        (GOOD + "dark,999999,1\n", ["row 82", "999999 is huge", "missing value"]),
+        (GOOD + "dark,1\n", ["row 82: 2 cells where the header has 3"]),
+        (GOOD + "rare,1,2\n", ["{'rare': 1} are too few"]),
+        ("", ["is empty", "names the columns"]),
+        ("environment,a,b\n", ["no rows"]),
+        ("environment,a,a\nany,1,2\n", ["['a'] twice"]),
+        (GOOD.replace("any", "café").encode("latin-1"), ["row 2", "0xe9", "encoding='latin-1'"]),
+        (GOOD.replace("any", "none"), ["base='any' is no environment", "'none'"]),
+    ],
+)
+def test_bad_files_are_refused_with_file_place_and_way_out(content, words, tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(ValueError, match="mine") as caught:
+        read_environments(path, base="any")
+    assert all(word in str(caught.value) for word in words), str(caught.value)
+
+
+def test_other_encodings_and_columns_can_be_named(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_bytes(GOOD.replace("any", "café").encode("utf-16"))
+    table = read_environments(path, base="café", encoding="utf-16", features=["b"])
+    assert (table.names, table.features, table.X.shape) == (["café", "dark"], ["b"], (80, 1))
+    with pytest.raises(FileNotFoundError, match=r"other.csv is no file"):
+        read_environments(tmp_path / "other.csv", base="any")
+
+
+def test_what_was_looked_for_has_to_name_every_environment():
+    table = from_arrays(np.eye(80)[:, :3], ["any", "dark"] * 40, "any")
+    with pytest.raises(ValueError, match=r"looked_for names \['light'\].*\['dark'\]"):
+        learn_concepts(table, {"light": ["roast"]})
+    with pytest.raises(ValueError, match="must be a list"):
+        learn_concepts(table, {"dark": "roast"})
+
+
+@pytest.mark.slow
+def test_the_template_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    examples.write_environments("beans.csv", rows=300)
+    runpy.run_path(str(TEMPLATE), run_name="__main__")
+    assert "separation" in capsys.readouterr().out
+    assert {path.name for path in tmp_path.iterdir()} >= {"valuations.png", "concepts.safetensors"}

@@ -1,0 +1,223 @@
+"""Computed tables keep where they come from, and the paper's numbers stay the paper's."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from conceptnb import results
+from conceptnb.results import paper
+from conceptnb.results.show import show
+
+
+@pytest.fixture
+def keep(tmp_path):
+    def save(name="table", rows=({"n": 2, "R2": [0.98, 0.01]},), **changed):
+        settings = {
+            "command": "conceptnb reproduce table",
+            "modules": ["conceptnb.core.scores"],
+            "seeds": [1, 2],
+            "cpu_seconds": 1.25,
+            "where": tmp_path,
+        }
+        return results.save(name, rows, **{**settings, **changed})
+
+    return save
+
+
+def test_what_is_saved_is_what_is_loaded(keep, tmp_path):
+    keep(notes={"samples": 100})
+    loaded = results.load("table", tmp_path)
+    assert loaded.rows == [{"n": 2, "R2": [0.98, 0.01]}]
+    assert loaded.command == "conceptnb reproduce table"
+    assert loaded.seeds == [1, 2]
+    assert loaded.notes == {"samples": 100}
+    assert {"python", "conceptnb", "numpy"} <= set(loaded.versions)
+    assert not results.is_stale(loaded)
+    assert results.names(tmp_path) == ["table"]
+
+
+@pytest.mark.parametrize(
+    ("words", "kept"),
+    [
+        ("reproduce limits --study noise", "reproduce limits --study noise"),
+        ("reproduce limits --checkpoints here --seeds 2", "reproduce limits --seeds 2"),
+        ("reproduce steering --checkpoints here", "reproduce steering"),
+    ],
+)
+def test_the_recorded_command_names_no_folder_of_this_machine(monkeypatch, words, kept):
+    monkeypatch.setattr("sys.argv", ["somewhere/conceptnb", *words.split()])
+    assert results.command_line() == f"conceptnb {kept}"
+
+
+def test_a_change_in_a_named_module_makes_a_table_stale(monkeypatch, tmp_path):
+    package = tmp_path / "conceptnb"
+    (package / "folder").mkdir(parents=True)
+    for name in ("one.py", "two.py", "folder/inner.py"):
+        (package / name).write_text("x = 1\n", encoding="utf-8")
+    monkeypatch.setattr(results, "_PACKAGE", package)
+    settings = {"command": "c", "seeds": [0], "cpu_seconds": 0, "where": tmp_path}
+    results.save("t", [{"x": 1}], modules=["conceptnb.one", "conceptnb.folder"], **settings)
+    loaded = results.load("t", tmp_path)
+    (package / "two.py").write_text("x = 2\n", encoding="utf-8")
+    assert not results.is_stale(loaded), "another module does not count"
+    (package / "folder" / "inner.py").write_text("x = 2\n", encoding="utf-8")
+    assert results.is_stale(loaded)
+    (package / "folder" / "inner.py").write_text("x = 1\n", encoding="utf-8")
+    assert not results.is_stale(loaded)
+    (package / "one.py").unlink()
+    assert results.is_stale(loaded), "a module that is gone"
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"name": "../elsewhere"}, "it names a file"),
+        ({"name": ""}, "it names a file"),
+        ({"rows": []}, "rows is empty"),
+        ({"modules": []}, "modules is empty"),
+        ({"modules": ["conceptnb.nowhere"]}, "'conceptnb.nowhere' is no module"),
+        ({"modules": ["numpy.linalg"]}, "'numpy.linalg' is no module"),
+        ({"rows": [{"x": math.nan}]}, "JSON"),
+        ({"notes": {"paper_table": "table99"}}, "table99"),
+    ],
+)
+def test_what_cannot_be_kept_is_refused_and_nothing_is_written(keep, tmp_path, changed, message):
+    with pytest.raises(ValueError, match=message):
+        keep(**changed)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_numpy_values_are_refused_rather_than_guessed_at(keep):
+    with pytest.raises(TypeError):
+        keep(rows=[{"x": np.float32(1.0)}])
+
+
+def test_a_table_that_is_not_there_names_those_that_are(keep, tmp_path):
+    keep("other")
+    with pytest.raises(FileNotFoundError, match=r"'missing'.*\(other\)"):
+        results.load("missing", tmp_path)
+
+
+def test_a_reader_never_meets_half_a_file(keep, tmp_path, monkeypatch):
+    path = keep()
+    before = path.read_text(encoding="utf-8")
+    monkeypatch.setattr("pathlib.Path.replace", _fail)
+    with pytest.raises(OSError, match="disk"):
+        keep(rows=[{"n": 3}])
+    assert path.read_text(encoding="utf-8") == before
+    assert [p.name for p in tmp_path.iterdir()] == ["table.json"], "no debris"
+
+
+def _fail(*_):
+    raise OSError("the disk is full")
+
+
+def test_a_page_shows_ours_beside_the_table_it_belongs_to(keep, tmp_path, monkeypatch):
+    monkeypatch.setattr(results, "folder", lambda: tmp_path)
+    assert "Not yet computed" in results.beside("table6")._repr_html_()
+    keep("ours", notes={"paper_table": "table6"})
+    keep("more")
+    keep("runs", notes={"summarised_in": "ours"})
+    assert repr(results.beside("table6")) == "Shown(ours)"
+    assert repr(results.beside(None)) == "Shown(more)"
+    assert repr(results.shown("nothing")) == "Shown(not yet computed)"
+    page = results.shown("ours")._repr_html_()
+    for part in ("0.98 ± 0.01", "conceptnb reproduce table", "2 seeds", "1 CPU seconds"):
+        assert part in page
+    assert "earlier version" not in page
+    stored = json.loads((tmp_path / "ours.json").read_text(encoding="utf-8"))
+    stored["source_hash"] = "0"
+    (tmp_path / "ours.json").write_text(json.dumps(stored), encoding="utf-8")
+    assert "earlier version" in results.shown("ours")._repr_html_()
+
+
+def test_a_page_joins_means_to_deviations_and_shows_the_head_of_a_long_table(
+    keep, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(results, "folder", lambda: tmp_path)
+    rows = [
+        {"row": f"number {i}", "r2_mean": 0.5, "r2_std": 0.25, "of": [1, 2, 3]} for i in range(40)
+    ]
+    keep("long", rows=rows)
+    page = results.shown("long")._repr_html_()
+    assert "0.5 ± 0.25" in page
+    assert "1, 2, 3" in page
+    assert "r2_mean" not in page
+    assert "r2_std" not in page
+    assert "number 14" in page
+    assert "number 15" not in page
+    assert "the first 15 of 40 rows" in page
+    keep("whole", rows=[{"n": n} for n in range(40)], notes={"rows_on_page": 40})
+    assert "of 40 rows" not in results.shown("whole")._repr_html_()
+    assert "results/long.json" in page
+
+
+def test_tables_of_this_repository_can_be_read():
+    for name in results.names():
+        loaded = results.load(name)
+        assert loaded.name == name
+        assert loaded.rows
+        assert loaded.cpu_seconds >= 0
+
+
+# The paper -------------------------------------------------------------------------------------
+
+
+def test_the_papers_numbers_where_one_can_look_them_up():
+    rows = paper.table("table1_table7")["rows"]
+    assert len(rows) == 12
+    assert rows[0] == ["linear", 2, 3, 4, [0.98, 0.01], [0.98, 0.03]]
+    steering = paper.table("table6")["rows"]
+    assert steering[0][2][0] == 0.257
+    assert steering[-1][0].startswith("steering matrices")
+    assert paper.table("table5_correlation_ViT_RN")["shape"] == 0.95
+
+
+def test_the_two_models_agree_in_their_means_at_least_as_well_as_image_by_image():
+    """Table 5 correlates images; averaging over them (Tables 2-4) can only take noise away."""
+    factors = {**paper.table("table2"), **paper.table("table3"), **paper.table("table4")}
+    for name, printed in paper.table("table5_correlation_ViT_RN").items():
+        factor = factors["orientation_deg" if name == "orientation" else name]
+        vit, rn = (np.array(factor[model])[:, 0] for model in ("ViT-B/32", "RN101"))
+        assert np.corrcoef(vit, rn)[0, 1] * np.sign(printed) >= abs(printed)
+        assert len(factor["values"]) == len(vit) == len(rn)
+
+
+def test_what_is_handed_out_is_a_copy():
+    paper.table("table6")["rows"].clear()
+    assert paper.table("table6")["rows"]
+
+
+def test_an_unknown_table_is_refused_with_the_names_of_the_known():
+    with pytest.raises(ValueError, match=r"table8.*table1_table7"):
+        paper.table("table8")
+
+
+@pytest.mark.parametrize("name", paper.names())
+def test_every_table_shows_all_its_numbers(name):
+    page = paper.shown(name)._repr_html_()
+    for number in _numbers(paper.table(name)):
+        assert f"{number:g}" in page
+    assert page.count("<tr") == len(paper.frame(name)) + 1, "and a line of names"
+
+
+def _numbers(content):
+    """Every number of a table, however deep; what is said about a table is not in it."""
+    if isinstance(content, dict):
+        kept = (value for key, value in content.items() if key not in ("seeds", "note", "model"))
+        return [number for value in kept for number in _numbers(value)]
+    if isinstance(content, list):
+        return [number for value in content for number in _numbers(value)]
+    return [content] if isinstance(content, int | float) else []
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [([0.98, 0.01], "0.98 ± 0.01"), ([0.262, None], "0.262"), (None, ""), ("cube", "cube"), (2, 2)],
+)
+def test_cells_read_as_people_read_them(value, text):
+    assert show(value) == text

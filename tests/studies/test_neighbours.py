@@ -1,0 +1,120 @@
+import numpy as np
+import pytest
+
+from conceptnb.studies import components
+
+
+def independent(n=1200, seed=0, gaussian=False):
+    """Two independent concepts and two nuisances, mixed by an orthogonal matrix."""
+    rng = np.random.default_rng(seed)
+    S = rng.normal(size=(n, 4)) if gaussian else rng.uniform(-1, 1, (n, 4)) * np.sqrt(3)
+    values = {"a": (S[:, 0] > 0).astype(int), "b": np.digitize(S[:, 1], [-0.6, 0.6])}
+    mixing = np.linalg.qr(rng.normal(size=(4, 4)))[0]
+    return S @ mixing.T + rng.normal(size=4), values
+
+
+def test_ica_finds_independent_concepts_and_cannot_find_gaussian_ones():
+    """Comon's theorem: a rotation of independent Gaussian variables cannot be undone."""
+    rng = np.random.default_rng
+    Z, values = independent()
+    found, best = (components.find(method, Z, values, 4, rng(0)) for method in ("ICA", "labels"))
+    for name in values:
+        assert found.eta2[name] > best.eta2[name] - 0.05
+    assert components.find("random directions", Z, values, 4, rng(0)).mcc < found.mcc - 0.1
+    Z, values = independent(gaussian=True)
+    lost = [components.find("ICA", Z, values, 4, rng(seed)).mcc for seed in range(3)]
+    assert np.mean(lost) < components.find("labels", Z, values, 4, rng(0)).mcc - 0.1
+
+
+def test_environments_find_gaussian_concepts_too():
+    Z, values = independent(n=600, gaussian=True)
+    labels, environments = (
+        components.find(method, Z, values, 4, np.random.default_rng(0))
+        for method in ("labels", "environments")
+    )
+    for name in values:
+        assert environments.eta2[name] > labels.eta2[name] - 0.05
+
+
+def test_pca_finds_axes_of_different_variance():
+    Z = np.random.default_rng(0).normal(size=(4000, 3)) * [3, 1, 0.3]
+    values = {"wide": (Z[:, 0] > 0).astype(int), "narrow": (Z[:, 2] > 0).astype(int)}
+    found = components.find("PCA", Z, values, 3, np.random.default_rng(0))
+    # η² of a normal variable split at its mean is 2/π.
+    assert found.eta2["wide"] == pytest.approx(2 / np.pi, abs=0.03)
+    assert found.eta2["narrow"] == pytest.approx(2 / np.pi, abs=0.03)
+
+
+def test_a_sparse_dictionary_finds_what_is_rarely_active():
+    rng = np.random.default_rng(0)
+    active = rng.random((1500, 6)) < 0.08
+    Z = (active * rng.uniform(1, 2, active.shape)) @ np.linalg.qr(rng.normal(size=(6, 6)))[0]
+    values = {f"{k}": active[:, k].astype(int) for k in range(3)}
+    found, chance = (
+        components.find(method, Z, values, 6, np.random.default_rng(0)).mcc
+        for method in ("sparse dictionary", "random directions")
+    )
+    assert found > 0.85
+    assert found > chance + 0.2
+
+
+def test_each_concept_gets_a_component_of_its_own():
+    rng = np.random.default_rng(0)
+    first, second = rng.integers(0, 2, (2, 300))
+    codes = np.column_stack([rng.normal(size=300), second, first + 0.1 * rng.normal(size=300)])
+    assert components.match(codes, {"first": first, "second": second}) == {"first": 2, "second": 1}
+    # Both would like column 1 best; the sum decides who gets it.
+    assert set(components.match(codes, {"one": second, "two": second}).values()) > {1}
+
+
+def test_a_match_is_judged_on_samples_that_it_was_not_chosen_on():
+    rng = np.random.default_rng(0)
+    noise, values = rng.normal(size=(300, 40)), {"nothing": rng.integers(0, 2, 300)}
+    found = [
+        components.find("random directions", noise, values, 40, np.random.default_rng(seed))
+        for seed in range(10)
+    ]
+    mean = np.mean([run.eta2["nothing"] for run in found])
+    assert mean < 3 / 150, "a column of noise has 1 / (n - 1) on average, the best of 40 has 0.04"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"method": "autoencoder"}, "method='autoencoder' must be one of labels, environments"),
+        ({"n_components": 1}, "n_components=1 must lie between 2, the number of concepts, and 4"),
+        ({"n_components": 9}, "n_components=9 must lie between 2"),
+    ],
+)
+def test_bad_input_names_the_argument(change, message):
+    Z, values = independent(n=60)
+    good = {"method": "PCA", "n_components": 4} | change
+    with pytest.raises(ValueError, match=message):
+        components.find(Z=Z, labels=values, rng=np.random.default_rng(0), **good)
+
+
+def test_samples_of_one_group_stay_on_one_side():
+    """Labels that are the same within a group and random between groups cannot be told on."""
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(40), 10)
+    Z = rng.normal(size=(40, 30))[groups] + 0.1 * rng.normal(size=(400, 30))
+    values = {"luck": rng.permutation(np.arange(40) % 2)[groups]}
+    leaking, honest = (
+        components.find("labels", Z, values, 30, np.random.default_rng(0), given).eta2["luck"]
+        for given in (None, groups)
+    )
+    assert leaking > 0.6
+    assert honest < 0.3
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        (np.zeros(5), r"groups has shape \(5,\); give one value for each of 60 samples"),
+        (np.zeros(60), "groups has a single value"),
+    ],
+)
+def test_groups_that_cannot_be_halved_are_refused(groups, message):
+    Z, values = independent(n=60)
+    with pytest.raises(ValueError, match=message):
+        components.find("PCA", Z, values, 4, np.random.default_rng(0), groups)

@@ -1,0 +1,1 @@
+"""How the book is built: no part of the library."""

@@ -1,0 +1,159 @@
+"""Execute each stale chapter once, with nbmake, in parallel.
+
+The notebooks run as copies under ``.executing``. One that finishes without an error
+moves to ``_build/executed`` at once, with a stamp of the fingerprint it ran under: an
+interrupted run keeps what was finished, and a chapter that failed is never taken as good.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conceptnb.core.files import write_text
+from tools.book import fingerprints
+from tools.book.project import Project
+
+_SECONDS_A_CELL = 600
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class ChapterError(RuntimeError):
+    """A chapter did not run from its first cell to its last."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One chapter to execute under one fingerprint."""
+
+    chapter: Path
+    fingerprint: str
+    seconds: float = 0.0  # of its last run: the longest are started first
+
+
+def stale(project: Project) -> list[Job]:
+    """Return the chapters whose executed copy is missing or of another fingerprint."""
+    shared = fingerprints.surroundings(project)
+    jobs = []
+    for chapter in project.chapters:
+        fingerprint = fingerprints.of_chapter(project, chapter, shared)
+        stamp = _read_stamp(project, chapter)
+        if stamp.get("fingerprint") != fingerprint or not executed(project, chapter).is_file():
+            jobs.append(Job(chapter, fingerprint, stamp.get("seconds", 0.0)))
+    return sorted(jobs, key=lambda job: -job.seconds)
+
+
+def execute(project: Project, workers: int = 2) -> list[Path]:
+    """Execute what is stale; return the chapters that ran.
+
+    Parameters
+    ----------
+    project : Project
+    workers : int
+        How many notebooks run at a time, each on one thread.
+
+    Raises
+    ------
+    ChapterError
+        If a cell of any chapter raises; the message names chapter and error.
+    """
+    jobs = stale(project)
+    _forget_removed_chapters(project)
+    if not jobs:
+        return []
+    folder = project.root / ".executing"  # nbmake collects nothing under a folder "_build"
+    shutil.rmtree(folder, ignore_errors=True)
+    # A settings file of its own keeps pytest from reading the project's.
+    write_text(folder / "pytest.ini", "[pytest]\n")
+    for job in jobs:
+        copy = folder / "notebooks" / f"{job.chapter.stem}.ipynb"
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(job.chapter.with_suffix(".ipynb"), copy)
+
+    keeper = _Keeper(project, folder / "notebooks", {job.chapter.stem: job for job in jobs})
+    paths = [str(folder / "notebooks" / f"{job.chapter.stem}.ipynb") for job in jobs]
+    parallel = ["-n", str(min(workers, len(jobs))), "--maxschedchunk", "1"]
+    options = ["-c", str(folder / "pytest.ini"), "-p", "no:cacheprovider", "-q", "--no-header"]
+    nbmake = ["--nbmake", "--overwrite", "--nbmake-timeout", str(_SECONDS_A_CELL)]
+    os.environ.update(environment(project))
+    status = pytest.main([*options, *nbmake, *parallel, *paths], plugins=[keeper])
+    if status != pytest.ExitCode.OK:
+        failures = "\n".join(
+            f"{project.relative(keeper.jobs[stem].chapter)} failed: {error}"
+            for stem, error in keeper.errors.items()
+        )
+        raise ChapterError(failures or f"nbmake stopped with status {int(status)}")
+    return [job.chapter for job in jobs]
+
+
+def executed(project: Project, chapter: Path) -> Path:
+    """Return where the executed copy of a chapter lies."""
+    return project.executed / "notebooks" / f"{chapter.stem}.ipynb"
+
+
+def seconds(project: Project) -> dict[str, float]:
+    """Return how long each executed chapter took, by its stem."""
+    stamps = {chapter.stem: _read_stamp(project, chapter) for chapter in project.chapters}
+    return {stem: stamp["seconds"] for stem, stamp in stamps.items() if "seconds" in stamp}
+
+
+def environment(project: Project) -> dict[str, str]:
+    """Return what the kernels find in their environment."""
+    paths = [str(project.root), os.environ.get("PYTHONPATH", "")]
+    return {
+        "PYTHONPATH": os.pathsep.join(filter(None, paths)),  # the package of this checkout
+        "CONCEPTNB_SITE": "1",  # interactive figures take the form that the site shows
+        "OMP_NUM_THREADS": "1",  # one notebook a core, rather than all cores for each
+        "MKL_NUM_THREADS": "1",
+        "TQDM_DISABLE": "1",  # progress bars are for people who wait, not for pages
+        "PYTHONWARNINGS": "ignore:IProgress not found",  # of tqdm without ipywidgets
+    }
+
+
+class _Keeper:
+    """The pytest plugin that keeps each chapter as soon as it has passed."""
+
+    def __init__(self, project: Project, folder: Path, jobs: dict[str, Job]) -> None:
+        self.project, self.folder, self.jobs = project, folder, jobs
+        self.errors: dict[str, str] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Move a passed notebook to its place and stamp it; remember a failed one."""
+        stem = Path(report.location[0]).stem
+        if report.failed:
+            lines = _COLOUR.sub("", report.longreprtext).splitlines()
+            said = [line.strip() for line in lines if line.strip(" ^-")]
+            self.errors[stem] = said[-1] if said else "no message"
+        elif report.when == "call":
+            job = self.jobs[stem]
+            target = executed(self.project, job.chapter)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            (self.folder / f"{stem}.ipynb").replace(target)
+            stamp = {"fingerprint": job.fingerprint, "seconds": round(report.duration, 1)}
+            write_text(_stamp(self.project, job.chapter), json.dumps(stamp) + "\n")
+
+
+def _stamp(project: Project, chapter: Path) -> Path:
+    return project.executed / "stamps" / f"{chapter.stem}.json"
+
+
+def _read_stamp(project: Project, chapter: Path) -> dict[str, Any]:
+    try:
+        return json.loads(_stamp(project, chapter).read_text(encoding="utf-8"))
+    except (FileNotFoundError, json.JSONDecodeError):
+        return {}
+
+
+def _forget_removed_chapters(project: Project) -> None:
+    """Remove the executed copies of chapters that no longer exist."""
+    present = {chapter.stem for chapter in project.chapters}
+    for copy in (project.executed / "notebooks").glob("*.ipynb"):
+        if copy.stem not in present:
+            copy.unlink()

@@ -1,0 +1,89 @@
+"""Pairs: ``notebooks/NAME.md`` is what people edit, ``NAME.ipynb`` is generated from it.
+
+The ``.ipynb`` is what Colab and Binder open and what nbmake runs. It holds no outputs, and
+one cell more than its source: the first one, which fetches the book where the package is
+missing (on Colab). The same source always gives the same bytes, so drift can be seen.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from pathlib import Path
+
+import jupytext
+import nbformat
+
+from conceptnb.core.files import write_text
+from tools.book.project import Project
+
+_KEPT_METADATA = ("kernelspec", "execution", "mystnb")
+
+_SETUP_CELL = """\
+# Fetch the book and its package where they are missing (Colab); elsewhere this does nothing.
+import importlib.util, sys
+if importlib.util.find_spec("conceptnb") is None:
+    !git clone -q --depth 1 {address} {name}
+    !{{sys.executable}} -m pip install -q -e "./{name}[notebooks]"
+    sys.path.insert(0, "{name}")"""
+
+
+def to_ipynb(source: str, project: Project) -> str:
+    """Return the text of the ``.ipynb`` that belongs to a chapter's MyST source.
+
+    Parameters
+    ----------
+    source : str
+        Text of ``notebooks/NAME.md``.
+    project : Project
+        Names the address that the set-up cell fetches from.
+    """
+    notebook = jupytext.reads(source, fmt="md:myst")
+    notebook.metadata = nbformat.NotebookNode(
+        {key: notebook.metadata[key] for key in _KEPT_METADATA if key in notebook.metadata}
+    )
+    notebook.metadata["language_info"] = {"name": "python"}
+    setup = _SETUP_CELL.format(address=project.address, name=project.name)
+    notebook.cells.insert(
+        0, nbformat.v4.new_code_cell(setup, metadata={"tags": ["remove-cell", "generated"]})
+    )
+    seen: Counter[str] = Counter()
+    for cell in notebook.cells:
+        cell["id"] = _cell_id(cell["cell_type"] + cell["source"], seen)
+    notebook.nbformat, notebook.nbformat_minor = 4, 5
+    return nbformat.writes(nbformat.from_dict(notebook), version=4) + "\n"
+
+
+def pair(project: Project) -> list[Path]:
+    """Write the ``.ipynb`` of every chapter whose pair differs; return those written."""
+    stale = drifted(project)
+    for notebook in stale:
+        source = notebook.with_suffix(".md")
+        if source.is_file():
+            text = to_ipynb(source.read_text(encoding="utf-8"), project)
+            write_text(notebook, text)
+        else:
+            notebook.unlink()
+    return stale
+
+
+def drifted(project: Project) -> list[Path]:
+    """Return each ``.ipynb`` that is missing, differs from its source, or has none."""
+    expected = {
+        chapter.with_suffix(".ipynb"): to_ipynb(chapter.read_text(encoding="utf-8"), project)
+        for chapter in project.chapters
+    }
+    wrong = [
+        notebook
+        for notebook, text in expected.items()
+        if not notebook.is_file() or notebook.read_text(encoding="utf-8") != text
+    ]
+    present = (project.root / "notebooks").glob("*.ipynb")
+    return sorted(wrong + [notebook for notebook in present if notebook not in expected])
+
+
+def _cell_id(content: str, seen: Counter[str]) -> str:
+    """Return an identity that survives the insertion of cells before this one."""
+    digest = hashlib.sha256(content.encode()).hexdigest()[:8]
+    seen[digest] += 1
+    return digest if seen[digest] == 1 else f"{digest}-{seen[digest]}"
