@@ -1,0 +1,104 @@
+"""Two ways to do the same work, timed in turn, and the ratio of their costs."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """One way to do some work and another that it is compared with.
+
+    Parameters
+    ----------
+    what, against : str
+        The two ways, in a few words each; what the reader of the table sees.
+    run, run_against : callable
+        Do the work once and return its cost per unit of work, CPU seconds as a rule (see
+        `cpu_seconds`). The two may do different amounts of work as long as their units agree.
+    repeats : int
+        How often the pair is measured. Both run once before, unmeasured.
+    at_least : float, optional
+        The ratio that the book states: a row below it is marked in the table.
+    """
+
+    what: str
+    against: str
+    run: Callable[[], float]
+    run_against: Callable[[], float]
+    repeats: int = 5
+    at_least: float | None = None
+
+
+def cpu_seconds(work: Callable[[], object], units: float = 1.0) -> Callable[[], float]:
+    """Return a function that does the work once and returns its CPU seconds per unit.
+
+    Parameters
+    ----------
+    work : callable
+        What is timed; arguments are bound by a lambda or ``functools.partial``.
+    units : float
+        How many units of work one call does: samples, tokens, problems.
+    """
+
+    def timed() -> float:
+        gc.collect()
+        start = time.process_time()
+        work()
+        return (time.process_time() - start) / units
+
+    return timed
+
+
+def measured(part: str, benchmark: Benchmark, repeats: int | None = None) -> dict[str, Any]:
+    """Return a row of the table: how many times as much the other way costs.
+
+    The two ways take turns, so that a machine that slows down slows both of them.
+
+    Parameters
+    ----------
+    part : str
+        The room of the package that the row belongs to.
+    benchmark : Benchmark
+    repeats : int, optional
+        In place of the benchmark's own.
+
+    Returns
+    -------
+    row : dict
+        ``part``, ``what``, ``against``; ``ratio_median``, ``ratio_min`` and ``ratio_max`` of the
+        cost of `run_against` divided by that of `run`, over ``repeats`` pairs; ``at_least``.
+
+    Raises
+    ------
+    ValueError
+        If `repeats` is not positive, or a way costs nothing that the clock can see.
+    """
+    repeats = benchmark.repeats if repeats is None else repeats
+    if repeats < 1:
+        raise ValueError(f"repeats={repeats} has to be positive")
+    benchmark.run(), benchmark.run_against()  # first calls import, allocate and compile
+    ratios = []
+    for _ in range(repeats):
+        cost, other = benchmark.run(), benchmark.run_against()
+        if min(cost, other) <= 0:
+            raise ValueError(
+                f"{benchmark.what!r} against {benchmark.against!r} cost {cost} and {other} CPU "
+                "seconds: one call has to do more work for the clock to see it"
+            )
+        ratios.append(other / cost)
+    return {
+        "part": part,
+        "what": benchmark.what,
+        "against": benchmark.against,
+        "ratio_median": round(statistics.median(ratios), 2),
+        "ratio_min": round(min(ratios), 2),
+        "ratio_max": round(max(ratios), 2),
+        "repeats": repeats,
+        "at_least": benchmark.at_least,
+    }
