@@ -37,10 +37,11 @@ unit: setup  ## the tests that need neither the book nor a browser
 quick: setup  ## the unit tests that take seconds
 	@$(RUN) -m pytest -n 2 --dist worksteal -m "not site and not slow"
 
-lint: setup  ## ruff and mypy
+lint: setup  ## ruff, mypy, and which part imports which
 	@$(RUN) -m ruff check .
 	@$(RUN) -m ruff format --check .
 	@$(RUN) -m mypy conceptnb tools
+	@$(VENV)/bin/lint-imports --no-cache --no-logo
 
 pair: setup  ## generate notebooks/*.ipynb from the .md that people edit
 	@$(RUN) -m tools.book pair
