@@ -2,7 +2,8 @@
 
 A command is one line in `COMMANDS`: its words, the module behind it, and what it does. The
 module offers ``add_arguments(parser)`` and ``run(args) -> int``, and is imported when its
-command is called and not before, so that ``conceptnb --help`` needs no torch.
+command is called and not before, so that ``conceptnb --help`` needs no torch. The studies of
+``conceptnb reproduce`` stand in `conceptnb.studies.STUDIES`, and one runner computes them all.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from conceptnb import __version__
+from conceptnb.studies import STUDIES
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,23 @@ class Command:
     words: str
     module: str
     help: str
+
+    def run(self, words: Sequence[str]) -> int:
+        """Import the module and run it with what was typed after the command."""
+        module = importlib.import_module(self.module)
+        parser = argparse.ArgumentParser(prog=f"conceptnb {self.words}", description=self.help)
+        module.add_arguments(parser)
+        return module.run(parser.parse_args(words))
+
+
+@dataclass(frozen=True)
+class Reproduce(Command):
+    """``conceptnb reproduce NAME``: a study, which the runner computes."""
+
+    def run(self, words: Sequence[str]) -> int:
+        """Let the runner compute the study."""
+        runner = importlib.import_module(self.module)
+        return runner.reproduce(self.words.split()[-1], words)
 
 
 DESCRIPTION = "Concept-based representation learning: the package under the book."
@@ -91,6 +110,19 @@ COMMANDS: tuple[Command, ...] = (
 )
 
 
+COMMANDS += (
+    Command(
+        "results",
+        "conceptnb.studies.catalogue",
+        "the computed tables: where they come from, and whether they are current",
+    ),
+    *(
+        Reproduce(f"reproduce {name}", "conceptnb.studies.runner", line)
+        for name, (_, line) in STUDIES.items()
+    ),
+)
+
+
 def main(arguments: Sequence[str] | None = None, commands: Sequence[Command] = COMMANDS) -> int:
     """Run one command and return its exit status.
 
@@ -104,8 +136,8 @@ def main(arguments: Sequence[str] | None = None, commands: Sequence[Command] = C
     Returns
     -------
     status : int
-        0 where the command succeeded, 1 where it was refused with a message. What is no
-        command leaves through argparse, with status 2.
+        0 where the command succeeded, 2 where it was refused with a message (as argparse
+        leaves where something is no command), 130 where it was interrupted.
     """
     # First the words alone; what follows them belongs to the command's own parser.
     chosen, rest = _parser_of_words(commands).parse_known_args(arguments)
@@ -115,15 +147,14 @@ def main(arguments: Sequence[str] | None = None, commands: Sequence[Command] = C
             chosen.parser.error(f"unrecognized arguments: {' '.join(rest)}")
         chosen.parser.print_help()
         return 0
-    module = importlib.import_module(command.module)
-    parser = argparse.ArgumentParser(prog=f"conceptnb {command.words}", description=command.help)
-    module.add_arguments(parser)
-    options = parser.parse_args(rest)
     try:
-        return module.run(options)
-    except (ValueError, FileNotFoundError) as error:
+        return command.run(rest)
+    except (ValueError, OSError, ImportError) as error:
         print(f"conceptnb {command.words}: {error}", file=sys.stderr)
-        return 1
+        return 2
+    except KeyboardInterrupt:
+        print(f"conceptnb {command.words}: interrupted; finished work is kept", file=sys.stderr)
+        return 130
 
 
 def _parser_of_words(commands: Sequence[Command]) -> argparse.ArgumentParser:

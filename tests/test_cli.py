@@ -42,7 +42,7 @@ def test_a_command_gets_its_own_arguments(ran):
 
 
 def test_refused_input_is_a_message_and_not_a_trace(ran, capsys):
-    assert main(["reproduce", "demo", "--seeds", "0"], DEMO) == 1
+    assert main(["reproduce", "demo", "--seeds", "0"], DEMO) == 2
     assert capsys.readouterr().err == "conceptnb reproduce demo: seeds=0 has to be positive\n"
     assert ran == []
 

@@ -1,8 +1,8 @@
 """Computed tables that take longer than a chapter may, kept with where they came from.
 
-``conceptnb reproduce ...`` computes one and `save` writes it to ``results/NAME.json`` with
-its provenance: the command, a hash of the modules it used, versions, seeds and CPU seconds.
-`load` reads it back and `is_stale` says whether those modules have changed since.
+``conceptnb reproduce ...`` computes one and `save` writes it to ``results/NAME.json`` with its
+provenance: the command, the code behind it, versions, processor, seeds and CPU seconds. `load`
+reads it back and `is_stale` says whether that code has changed since.
 """
 
 from __future__ import annotations
@@ -10,35 +10,42 @@ from __future__ import annotations
 import html
 import json
 import platform
-import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
+from datetime import date
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from threadpoolctl import threadpool_info
+
 from conceptnb import __version__
-from conceptnb.core.files import digest, tracked_files, write_text
+from conceptnb.core.files import write_text
 from conceptnb.results import paper
+from conceptnb.results.provenance import changes, closure
 from conceptnb.results.show import Table
 
 __all__ = [
     "Result",
     "Shown",
     "beside",
-    "command_line",
     "folder",
     "is_stale",
     "load",
     "names",
+    "processor",
+    "read",
     "save",
     "shown",
-    "source_hash",
+    "with_provenance",
+    "without_times",
 ]
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _SHOWN_ROWS = 15  # more than the paper's longest table has; the file holds them all
 _VERSIONS = ("numpy", "scipy", "scikit-learn", "torch", "open_clip_torch", "transformers")
+TIMES = ("cpu_seconds", "wall_seconds", "peak_gb", "computed", "cpu")
+"""Keys whose values differ from run to run of the same code."""
 
 
 @dataclass(frozen=True)
@@ -50,116 +57,140 @@ class Result:
     name : str
         Stem of its file under ``results/``.
     rows : list of dict
-        One dict of plain JSON values a row.
+        What pages show: one dict of plain JSON values per row.
+    runs : list of dict
+        What the rows summarise: one dict per run, each with its seed.
     command : str
         What computes it again, as one would type it.
     modules : list of str
-        The package's modules that the numbers depend on, such as ``"conceptnb.core.scores"``.
-    source_hash : str
-        SHA-256 over the files of `modules` when the table was computed.
+        The modules that computed it, from which the import closure starts.
+    code : dict of str to str
+        That closure: every module and data file behind the numbers, with its hash.
     seeds : list of int
         The seeds over which means and deviations are taken.
     cpu_seconds : float
         ``time.process_time`` that the computation took.
+    cpu : str
+        The processor that it ran on.
+    computed : str
+        The day, as ``YYYY-MM-DD``.
     versions : dict of str to str
         Versions of Python, the package and the libraries under it.
     notes : dict
-        Anything else that belongs to the table: sizes, settings, what is synthetic. A
-        note ``paper_table`` names the table of `conceptnb.results.paper` that it stands beside; a
-        note ``summarised_in`` names the computed table that stands on pages in its place.
+        Anything else that belongs to the table: sizes, settings, what is synthetic. A note
+        ``paper_table`` names the table of `conceptnb.results.paper` that it stands beside.
+    spread : dict
+        How far the sampled runs move between seeds and between kernels of the processor; see
+        `conceptnb.studies.spread`. Empty until it is measured.
     """
 
     name: str
     rows: list[dict[str, Any]]
     command: str
-    modules: list[str]
-    source_hash: str
     seeds: list[int]
     cpu_seconds: float
     versions: dict[str, str]
+    runs: list[dict[str, Any]] = field(default_factory=list)
+    modules: list[str] = field(default_factory=list)
+    code: dict[str, str] = field(default_factory=dict)
+    cpu: str = ""
+    computed: str = ""
     notes: dict[str, Any] = field(default_factory=dict)
+    spread: dict[str, Any] = field(default_factory=dict)
 
 
-def save(
-    name: str,
-    rows: Sequence[Mapping[str, Any]],
-    *,
-    command: str,
-    modules: Sequence[str],
-    seeds: Sequence[int],
-    cpu_seconds: float,
-    notes: Mapping[str, Any] | None = None,
-    where: Path | None = None,
-) -> Path:
-    """Write a computed table with its provenance to ``results/NAME.json``.
+def save(result: Result, path: Path) -> Path:
+    """Write a computed table to a file, to the letter of `path`.
 
     Parameters
     ----------
-    name : str
-        Stem of the file: letters, digits, ``-`` and ``_``.
-    rows : sequence of mapping
-        Plain JSON values only: convert arrays and NumPy scalars first.
-    command, modules, seeds, cpu_seconds, notes
-        As in `Result`.
-    where : Path, optional
-        Another folder than ``results/`` of the checkout.
-
-    Returns
-    -------
+    result : Result
     path : Path
         The file, which is replaced in one step: no reader sees half of it.
 
     Raises
     ------
     ValueError
-        If `name` is no plain file name, `rows` is empty, a module does not exist, the note
-        ``paper_table`` names no table of the paper, or a value is not JSON (NaN included:
-        write None for what was not computed).
+        If there are no rows, the note ``paper_table`` names no table of the paper, or a value
+        is not JSON (NaN included: write None for what was not computed).
     TypeError
-        If a value in `rows` or `notes` is not a plain JSON value.
+        If a value is not a plain JSON value: convert arrays and NumPy scalars first.
     """
-    if not name or not all(letter.isalnum() or letter in "-_" for letter in name):
-        raise ValueError(f"name={name!r} has to be letters, digits, '-' and '_': it names a file")
-    if "paper_table" in (notes or {}):
-        paper.table(dict(notes or {})["paper_table"])  # refuses a table that is not there
-    if not rows:
+    if not result.rows:
         raise ValueError("rows is empty: there is nothing to keep")
-    result = Result(
-        name=name,
-        rows=[dict(row) for row in rows],
-        command=command,
-        modules=sorted(modules),
-        source_hash=source_hash(modules),
-        seeds=[int(seed) for seed in seeds],
-        cpu_seconds=round(float(cpu_seconds), 1),
-        versions=_versions(),
-        notes=dict(notes or {}),
-    )
-    text = json.dumps(asdict(result), indent=1, ensure_ascii=False, allow_nan=False)
-    path = (where or folder()) / f"{name}.json"
-    write_text(path, text + "\n")
+    if "paper_table" in result.notes:
+        paper.table(result.notes["paper_table"])  # refuses a table that is not there
+    lines = json.dumps(asdict(result), indent=1, ensure_ascii=False, allow_nan=False)
+    write_text(path, lines + "\n")
     return path
 
 
-def command_line() -> str:
-    """Return the running command, for `save`.
+def with_provenance(
+    name: str,
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    runs: Sequence[Mapping[str, Any]] = (),
+    command: str,
+    modules: Sequence[str],
+    seeds: Sequence[int],
+    cpu_seconds: float,
+    notes: Mapping[str, Any] | None = None,
+) -> Result:
+    """Return a table with where it comes from: code, versions, processor and day.
 
-    The folder of finished stages is left out: it is of this machine and changes no number.
+    Parameters
+    ----------
+    name, rows, runs, command, modules, seeds, cpu_seconds, notes
+        As in `Result`.
+
+    Raises
+    ------
+    ValueError
+        If a module does not exist.
     """
-    words = sys.argv[1:]
-    if "--checkpoints" in words:
-        where = words.index("--checkpoints")
-        words = words[:where] + words[where + 2 :]
-    return " ".join(["conceptnb", *words])
+    return Result(
+        name=name,
+        rows=[dict(row) for row in rows],
+        runs=[dict(run) for run in runs],
+        command=command,
+        modules=sorted(modules),
+        code=closure(modules),
+        seeds=[int(seed) for seed in seeds],
+        cpu_seconds=round(float(cpu_seconds), 1),
+        cpu=processor(),
+        computed=date.today().isoformat(),
+        versions=_versions(),
+        notes=dict(notes or {}),
+    )
+
+
+def processor() -> str:
+    """Return the name of this machine's processor, and the kernels that NumPy's BLAS uses."""
+    name = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.is_file():
+        models = [line for line in info.read_text().splitlines() if line.startswith("model name")]
+        name = models[0].split(":", 1)[1].strip() if models else name
+    kernels = {pool.get("architecture") for pool in threadpool_info()} - {None}
+    return f"{name} ({', '.join(sorted(map(str, kernels)))})" if kernels else name
 
 
 def load(name: str, where: Path | None = None) -> Result:
     """Read a computed table.
 
+    Parameters
+    ----------
+    name : str
+        Stem of its file.
+    where : Path, optional
+        Another folder than `folder`.
+
     Raises
     ------
     FileNotFoundError
         If it has not been computed here; the message lists what has been.
+    ValueError
+        If the file is damaged; the message names it.
     """
     path = (where or folder()) / f"{name}.json"
     if not path.is_file():
@@ -168,7 +199,23 @@ def load(name: str, where: Path | None = None) -> Result:
             f"{name!r} is not among the computed tables ({present}): run "
             "`conceptnb reproduce --help` to see which command computes it"
         )
-    return Result(**json.loads(path.read_text(encoding="utf-8")))
+    return read(path)
+
+
+def read(path: Path) -> Result:
+    """Read a computed table from a file.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged or no computed table; the message names it.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        known = {f.name for f in fields(Result)}
+        return Result(**{key: value for key, value in content.items() if key in known})
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path} is no computed table ({error}): compute it again") from None
 
 
 def names(where: Path | None = None) -> list[str]:
@@ -177,11 +224,19 @@ def names(where: Path | None = None) -> list[str]:
 
 
 def is_stale(result: Result) -> bool:
-    """Return whether a module that the table depends on has changed since, or is gone."""
-    try:
-        return source_hash(result.modules) != result.source_hash
-    except ValueError:
-        return True
+    """Return whether code or data behind a table have changed since it was computed."""
+    return bool(changes(result.modules, result.code))
+
+
+def without_times(value: Any) -> Any:
+    """Return rows, runs or a whole table as plain values, without what differs from run to run."""
+    if isinstance(value, Result):
+        return without_times(asdict(value))
+    if isinstance(value, Mapping):
+        return {key: without_times(v) for key, v in value.items() if key not in TIMES}
+    if isinstance(value, list | tuple):
+        return [without_times(part) for part in value]
+    return value
 
 
 @dataclass(frozen=True)
@@ -226,8 +281,7 @@ def beside(paper_table: str | None) -> Shown:
     if paper_table is not None:
         paper.table(paper_table)
     every = [load(name) for name in names()]
-    mine = (r for r in every if r.notes.get("paper_table") == paper_table)
-    return Shown(tuple(r for r in mine if "summarised_in" not in r.notes))
+    return Shown(tuple(r for r in every if r.notes.get("paper_table") == paper_table))
 
 
 def _html(result: Result) -> str:
@@ -245,6 +299,7 @@ def _html(result: Result) -> str:
         f"<code>{html.escape(result.command)}</code>",
         f"{len(result.seeds)} seeds" if len(result.seeds) != 1 else "1 seed",
         f"{result.cpu_seconds:,.0f} CPU seconds",
+        html.escape(result.cpu),
         ", ".join(f"{library} {number}" for library, number in result.versions.items()),
     ]
     if is_stale(result):
@@ -264,38 +319,13 @@ def _means_with_deviations(row: Mapping[str, Any]) -> dict[str, Any]:
     return joined
 
 
-def source_hash(modules: Sequence[str]) -> str:
-    """Return the SHA-256 over the source and data files of modules of this package.
-
-    Parameters
-    ----------
-    modules : sequence of str
-        Full names, such as ``"conceptnb.core.scores"``; of a folder, every file in it counts.
-
-    Raises
-    ------
-    ValueError
-        If `modules` is empty or names what is no module of this package.
-    """
-    if not modules:
-        raise ValueError("modules is empty: name the modules that the numbers depend on")
-    return digest(_PACKAGE, [path for name in sorted(set(modules)) for path in _files_of(name)])
-
-
 def folder() -> Path:
-    """Return ``results/`` of the checkout that this package is imported from."""
-    return _PACKAGE.parent / "results"
+    """Return ``results/`` of the checkout that this package is imported from.
 
-
-def _files_of(module: str) -> list[Path]:
-    first, *rest = module.split(".")
-    path = _PACKAGE.joinpath(*rest)
-    if first == _PACKAGE.name and rest:
-        if path.is_dir():
-            return tracked_files(path)
-        if path.with_suffix(".py").is_file():
-            return [path.with_suffix(".py")]
-    raise ValueError(f"modules: {module!r} is no module of {_PACKAGE.name}")
+    For an installed package, ``results/`` of the working folder.
+    """
+    checkout = _PACKAGE.parent
+    return (checkout if (checkout / "pyproject.toml").is_file() else Path.cwd()) / "results"
 
 
 def _versions() -> dict[str, str]:

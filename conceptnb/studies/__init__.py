@@ -1,1 +1,4 @@
-"""One file per computed table: what is drawn, fitted and scored."""
+"""One file per computed table: what is drawn, fitted and scored, and one runner for all."""
+
+STUDIES: dict[str, tuple[str, str]] = {}
+"""What ``conceptnb reproduce`` offers: name -> module of this folder, and a line of help."""

@@ -1,0 +1,224 @@
+"""What a computed table depends on: the import closure of its code, with the data it reads.
+
+Nothing is listed by hand. From the modules that computed a table, every import of this package
+is followed, lazy ones included, through re-exports to the module that defines a name. A module
+counts by its source without comments, docstrings and blank lines, so that only a change of code
+makes a table stale; a data file counts by its bytes.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import io
+import tokenize
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+
+from conceptnb.core.files import tracked_files
+
+__all__ = ["changes", "closure", "code_hash"]
+
+_ROOT = Path(__file__).resolve().parents[2]
+_PACKAGE = "conceptnb"
+_SET_ASIDE = (
+    "conceptnb.results",
+    "conceptnb.plotting",
+    "conceptnb.cli",
+    "conceptnb.studies.runner",
+)
+"""What stores, draws and schedules: it computes no number of a table."""
+
+
+def closure(modules: Sequence[str], root: Path = _ROOT) -> dict[str, str]:
+    """Return what `modules` depend on in this package, each with its hash.
+
+    Parameters
+    ----------
+    modules : sequence of str
+        Full names, such as ``"conceptnb.core.scores"``.
+    root : Path
+        Folder that holds the package.
+
+    Returns
+    -------
+    dict of str to str
+        Module names, and paths of data files from `root`, sorted, each with the first 16 digits
+        of a SHA-256. The data files of a module are those in its own folder, if the module
+        names ``__file__`` or uses :func:`importlib.resources.files`.
+
+    Raises
+    ------
+    ValueError
+        If `modules` is empty or names what is no module of this package.
+    """
+    if not modules:
+        raise ValueError("modules is empty: name the modules that computed the numbers")
+    for name in modules:
+        if _file(name, root) is None:
+            raise ValueError(f"modules: {name!r} is no module of {_PACKAGE}")
+    found: dict[str, str] = {}
+    waiting = list(modules)
+    while waiting:
+        name = waiting.pop()
+        if name in found or name.startswith(_SET_ASIDE):
+            continue
+        file = _file(name, root)
+        assert file is not None
+        found[name] = _short_hash(_code_of(file.read_text(encoding="utf-8")).encode())
+        waiting += _imports(name, root)
+        for data in _data_of(file):
+            found[data.relative_to(root).as_posix()] = _short_hash(data.read_bytes())
+    return dict(sorted(found.items()))
+
+
+def code_hash(code: dict[str, str]) -> str:
+    """Return one SHA-256 over what `closure` returned."""
+    lines = "".join(f"{name} {digest}\n" for name, digest in sorted(code.items()))
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def changes(modules: Sequence[str], code: dict[str, str], root: Path = _ROOT) -> list[str]:
+    """Return which parts of a closure differ from `code`, by name; none where it is current.
+
+    Parameters
+    ----------
+    modules : sequence of str
+        What `closure` was called with.
+    code : dict of str to str
+        What it returned then.
+    root : Path
+        Folder that holds the package.
+    """
+    gone = [name for name in modules if _file(name, root) is None]
+    if gone or not modules:
+        return gone or ["no code is recorded"]
+    now = closure(modules, root)
+    return sorted(name for name in now.keys() | code.keys() if now.get(name) != code.get(name))
+
+
+def _short_hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def _file(name: str, root: Path) -> Path | None:
+    """Return the file of a module or package, or None if there is none."""
+    if name.split(".", maxsplit=1)[0] != _PACKAGE:
+        return None
+    path = root.joinpath(*name.split("."))
+    for file in (path.with_suffix(".py"), path / "__init__.py"):
+        if file.is_file():
+            return file
+    return None
+
+
+def _code_of(source: str) -> str:
+    """Return source text without comments, strings that stand alone, and blank lines."""
+    lines = source.split("\n")
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            lines[row - 1] = lines[row - 1][:column]
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str()), end_lineno=int(last)):
+                lines[node.lineno - 1 : last] = [""] * (last - node.lineno + 1)
+    return "\n".join(line.rstrip() for line in lines if line.strip())
+
+
+def _data_of(file: Path) -> Iterator[Path]:
+    """Yield the data files that belong to a module: those of its folder, if it looks there."""
+    source = file.read_text(encoding="utf-8")
+    if "__file__" not in source and "resources import files" not in source:
+        return
+    for path in tracked_files(file.parent):
+        if path.suffix in (".py", ".pyc", ".md"):
+            continue
+        between = path.relative_to(file.parent).parents
+        if not any((file.parent / inner / "__init__.py").is_file() for inner in list(between)[:-1]):
+            yield path
+
+
+@cache
+def _exports(package: str, root: Path) -> dict[str, tuple[str, str]]:
+    """Return what a package's ``__init__`` re-exports: name -> (module, name there)."""
+    file = _file(package, root)
+    if file is None or file.name != "__init__.py":
+        return {}
+    found = {}
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(_PACKAGE):
+            for alias in node.names:
+                found[alias.asname or alias.name] = (node.module or "", alias.name)
+    return found
+
+
+def _imports(name: str, root: Path) -> Iterator[str]:
+    """Yield the modules of this package that a module imports or names in a string."""
+    file = _file(name, root)
+    assert file is not None
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    packages: dict[str, str] = {}  # local names of packages: what is used of them decides
+    for node in _at_run_time(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if _file(alias.name, root))
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == _PACKAGE:
+            for alias in node.names:
+                target = _resolved(node.module or "", alias.name, root)
+                if target is not None and _exports(target, root):
+                    packages[alias.asname or alias.name] = target
+                elif target is not None:
+                    yield target
+        elif isinstance(node, ast.Constant) and _names_a_module(node.value, root):
+            yield str(node.value)
+    if packages:
+        yield from _used_of(packages, tree, root)
+
+
+def _names_a_module(value: object, root: Path) -> bool:
+    return (
+        isinstance(value, str)
+        and value.startswith(f"{_PACKAGE}.")
+        and _file(value, root) is not None
+    )
+
+
+def _used_of(packages: dict[str, str], tree: ast.Module, root: Path) -> Iterator[str]:
+    """Yield the modules behind ``package.name``, or all of a package that is used otherwise."""
+    attributes = {
+        id(node.value): node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id in packages:
+            package = packages[node.id]
+            used = attributes.get(id(node))
+            target = None if used is None else _resolved(package, used, root)
+            if target is not None and target != package:
+                yield target
+            else:
+                yield from (module for module, _ in _exports(package, root).values())
+
+
+def _resolved(module: str, name: str, root: Path) -> str | None:
+    """Return the module that ``from module import name`` reaches, through re-exports."""
+    if _file(f"{module}.{name}", root):
+        return f"{module}.{name}"
+    exports = _exports(module, root)
+    if name in exports and exports[name] != (module, name):
+        return _resolved(*exports[name], root)
+    return module if _file(module, root) else None
+
+
+def _at_run_time(tree: ast.Module) -> Iterator[ast.AST]:
+    """Walk a module without the imports that only type checkers see."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            waiting += node.orelse
+            continue
+        yield node
+        waiting += ast.iter_child_nodes(node)

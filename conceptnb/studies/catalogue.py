@@ -1,0 +1,61 @@
+"""``conceptnb results``: the computed tables, where they come from, and whether they hold."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from datetime import date
+
+from conceptnb import results
+from conceptnb.results.provenance import changes
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    parser.add_argument("names", nargs="*", help="tables; all where none is named")
+    parser.add_argument(
+        "--spread",
+        action="store_true",
+        help="measure how far sampled runs move between seeds and processors, and keep it",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """List the tables, or measure their spread; return 1 where one is stale."""
+    names = args.names or results.names()
+    if args.spread:
+        from conceptnb.studies.spread import measure_spread  # noqa: PLC0415 - brings the studies
+
+        for name in names:
+            found = results.load(name)
+            kept = dataclasses.replace(found, spread=measure_spread(found))
+            print(f"wrote {results.save(kept, results.folder() / f'{name}.json')}", flush=True)
+        return 0
+    stale = False
+    for name in names:
+        found = results.load(name)
+        changed = changes(found.modules, found.code)
+        stale = stale or bool(changed)
+        print(described(found, changed))
+    return int(stale)
+
+
+def described(result: results.Result, changed: list[str]) -> str:
+    """Return two lines on a table: its state, and its command, seeds, processor and age.
+
+    Parameters
+    ----------
+    result : Result
+    changed : list of str
+        Code and data that have changed since it was computed.
+    """
+    state = f"STALE: {', '.join(changed)}" if changed else "current"
+    try:
+        age = f"{(date.today() - date.fromisoformat(result.computed)).days} days ago"
+    except ValueError:
+        age = "on an unrecorded day"
+    seeds = f"{len(result.seeds)} seed" + ("s" if len(result.seeds) != 1 else "")
+    return (
+        f"{result.name}: {state}\n    {result.command}; {seeds}, {len(result.runs)} runs, "
+        f"{result.cpu_seconds:,.0f} CPU-s on {result.cpu or 'an unrecorded processor'}, {age}"
+    )

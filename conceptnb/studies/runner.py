@@ -1,0 +1,398 @@
+"""One way to compute a results file: draw, fit and score in tasks, then summarise.
+
+A study says what its tasks are, each a function of plain values that returns one row per seed.
+The runner does the rest: it shares the tasks out (`joblib`, whose backend the caller chooses),
+keeps each finished task so that a killed run goes on where it stopped, and writes one file with
+its provenance. Results do not depend on the number of workers, nor on the backend.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import importlib
+import json
+import os
+import shlex
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed, parallel_config
+from tqdm.auto import tqdm
+
+from conceptnb import results
+from conceptnb.core.files import write_text
+from conceptnb.results.provenance import closure, code_hash
+from conceptnb.studies import STUDIES
+
+__all__ = ["Plan", "Sample", "Study", "Task", "find_plan", "reproduce", "summary"]
+
+Row = dict[str, Any]
+"""One row of a table: plain JSON values by column."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A piece of work that needs no other one and can run in any process.
+
+    Parameters
+    ----------
+    compute : callable
+        A function of a module, not a lambda: returns one row per run, each with its seed.
+    arguments : dict
+        Its arguments: plain JSON values.
+    """
+
+    compute: Callable[..., list[Row]]
+    arguments: dict[str, Any]
+
+    def key(self) -> str:
+        """Return a hash of the code, its data and the arguments: what the rows depend on."""
+        code = code_hash(closure([self.compute.__module__]))
+        call = [self.compute.__qualname__, json.dumps(self.arguments, sort_keys=True)]
+        return hashlib.sha256("\n".join([code, *call]).encode()).hexdigest()[:24]
+
+    def __call__(self) -> tuple[list[Row], float]:
+        """Return the rows as JSON reads them back, and the CPU seconds that they took."""
+        with _one_thread():
+            started = time.process_time()
+            rows = self.compute(**self.arguments)
+            spent = time.process_time() - started
+        return json.loads(json.dumps(rows, allow_nan=False)), spent
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What tests compute again, and wrong versions of it that they have to notice.
+
+    Parameters
+    ----------
+    task : Task
+        A task of the plan, or one with fewer seeds.
+    columns : tuple of str
+        Numbers of its runs that are compared, as means over the runs of a group.
+    wrong : dict of str to Task
+        What is wrong -> the same task, done wrongly.
+    by : tuple of str
+        Columns whose values make a group; by default all runs are one.
+    """
+
+    task: Task
+    columns: tuple[str, ...]
+    wrong: Mapping[str, Task]
+    by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One results file.
+
+    Parameters
+    ----------
+    file : str
+        Its stem.
+    tasks : sequence of Task
+    summarise : callable
+        Makes the rows that pages show from all runs, which come in the order of the tasks.
+    seeds : sequence of int
+    notes : dict
+        Settings, data and units; see `conceptnb.results.Result`.
+    sample : Sample, optional
+    """
+
+    file: str
+    tasks: Sequence[Task]
+    summarise: Callable[[list[Row]], list[Row]]
+    seeds: Sequence[int]
+    notes: dict[str, Any] = field(default_factory=dict)
+    sample: Sample | None = None
+
+    def modules(self) -> list[str]:
+        """Return the modules whose functions compute and summarise."""
+        functions = [*(task.compute for task in self.tasks), self.summarise]
+        return sorted({getattr(function, "func", function).__module__ for function in functions})
+
+
+@dataclass(frozen=True)
+class Study:
+    """What ``conceptnb reproduce NAME`` computes; its name stands in `conceptnb.studies.STUDIES`.
+
+    Parameters
+    ----------
+    add_options : callable
+        Adds the study's own options to a parser.
+    plans : callable
+        Returns the results files that the options ask for.
+    """
+
+    add_options: Callable[[argparse.ArgumentParser], None]
+    plans: Callable[[argparse.Namespace], list[Plan]]
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that all studies have."""
+    group = parser.add_argument_group("how it is computed")
+    group.add_argument("--jobs", type=int, default=2, help="tasks at a time (default 2)")
+    group.add_argument("--backend", choices=("loky", "dask", "threading"), help="of joblib")
+    group.add_argument("--scheduler", help="address of a running Dask scheduler")
+    group.add_argument("--out", type=Path, help="file to write; by default results/NAME.json")
+    group.add_argument("--force", action="store_true", help="replace the file of --out")
+    group.add_argument(
+        "--checkpoints", type=Path, help="folder of finished tasks; by default OUT.parts"
+    )
+
+
+def reproduce(name: str, words: Sequence[str]) -> int:
+    """Compute what ``conceptnb reproduce NAME WORDS`` asks for and write it.
+
+    Parameters
+    ----------
+    name : str
+        A key of `conceptnb.studies.STUDIES`.
+    words : sequence of str
+        What was typed after the name.
+
+    Returns
+    -------
+    int
+        0.
+
+    Raises
+    ------
+    ValueError
+        If an option does not fit.
+    FileExistsError
+        If a file would be replaced that this command did not make.
+    """
+    study, args = _parse(name, words)
+    if args.jobs < 1:
+        raise ValueError(f"--jobs must be at least 1, got {args.jobs}")
+    if args.scheduler and args.backend != "dask":
+        raise ValueError("--scheduler is for --backend dask: name both, or neither")
+    plans = study.plans(args)
+    if args.out and len(plans) > 1:
+        files = ", ".join(plan.file for plan in plans)
+        raise ValueError(f"--out names one file, and these are {len(plans)}: {files}")
+    command = shlex.join(["conceptnb", "reproduce", name, *_that_matter(words)])
+    for plan in plans:
+        _refuse_to_replace(_target(plan, args.out), plan, command, args)
+    for plan in plans:
+        with _workers(args.backend, args.scheduler, args.jobs):
+            path = run(plan, command, _target(plan, args.out), args.checkpoints)
+        print(f"wrote {path}")
+    return 0
+
+
+def run(plan: Plan, command: str, path: Path, checkpoints: Path | None = None) -> Path:
+    """Compute what is not yet kept of a plan, and write its file.
+
+    Parameters
+    ----------
+    plan : Plan
+    command : str
+        What is recorded as the command that computes it again.
+    path : Path
+        The file.
+    checkpoints : Path, optional
+        Folder of finished tasks; by default beside `path`, until the file is written.
+
+    Raises
+    ------
+    ValueError
+        If a finished task is damaged; the message names its file.
+    """
+    folder = checkpoints or path.with_name(f"{path.name}.parts")
+    tasks = {task.key(): task for task in plan.tasks}
+    files = {key: folder / f"{key}.json" for key in tasks}
+    parts = {key: _read_part(file) for key, file in files.items() if file.is_file()}
+    missing = {key: task for key, task in tasks.items() if key not in parts}
+    parallel = Parallel(return_as="generator_unordered")
+    done = parallel(delayed(_keyed)(key, task) for key, task in missing.items())
+    for key, rows, seconds in tqdm(done, desc=path.stem, total=len(missing), unit="task"):
+        parts[key] = {"rows": rows, "cpu_seconds": seconds}
+        write_text(files[key], json.dumps(parts[key]))
+    runs = [row for key in tasks for row in parts[key]["rows"]]
+    result = results.with_provenance(
+        path.stem,
+        plan.summarise(runs),
+        runs=runs,
+        command=command,
+        modules=plan.modules(),
+        seeds=plan.seeds,
+        cpu_seconds=sum(part["cpu_seconds"] for part in parts.values()),
+        notes=plan.notes,
+    )
+    results.save(result, path)
+    if checkpoints is None:
+        shutil.rmtree(folder, ignore_errors=True)
+    return path
+
+
+def find_plan(name: str, command: str) -> Plan:
+    """Return the plan that a computed table came from.
+
+    Parameters
+    ----------
+    name : str
+        Of the table.
+    command : str
+        That computed it, as its file records it.
+
+    Raises
+    ------
+    ValueError
+        If the command is no ``conceptnb reproduce``, or does not make this table.
+    """
+    words = shlex.split(command)
+    if words[:2] != ["conceptnb", "reproduce"] or len(words) < 3:
+        raise ValueError(f"{name}: {command!r} is no `conceptnb reproduce`")
+    study, args = _parse(words[2], words[3:])
+    plans = study.plans(args)
+    if args.out is not None and len(plans) == 1:
+        return plans[0]
+    for plan in plans:
+        if plan.file == name:
+            return plan
+    raise ValueError(f"{name}: {command!r} does not make this table")
+
+
+def summary(runs: Iterable[Row], by: Sequence[str], columns: Sequence[str]) -> list[Row]:
+    """Return the mean and the standard deviation over the runs of each group.
+
+    Parameters
+    ----------
+    runs : iterable of dict
+    by : sequence of str
+        Columns that make a group; groups come in the order of their first run.
+    columns : sequence of str
+        What is averaged, each into ``COLUMN_mean`` and ``COLUMN_std`` (divided by the number
+        of runs), rounded to four digits. None counts as not measured: the mean is over the
+        other runs, and None if there are no others.
+
+    Returns
+    -------
+    list of dict
+        One row per group.
+    """
+    rows: list[Row] = []
+    for key, group in grouped(runs, by).items():
+        row = dict(zip(by, key, strict=True))
+        for column in columns:
+            values = [run[column] for run in group if run[column] is not None]
+            row[f"{column}_mean"] = round(float(np.mean(values)), 4) if values else None
+            row[f"{column}_std"] = round(float(np.std(values)), 4) if values else None
+        rows.append(row)
+    return rows
+
+
+def grouped(runs: Iterable[Row], by: Sequence[str]) -> dict[tuple[Any, ...], list[Row]]:
+    """Return runs by the values of some columns, in the order of their first run."""
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for one in runs:
+        groups.setdefault(tuple(one[column] for column in by), []).append(one)
+    return groups
+
+
+def _parse(name: str, words: Sequence[str]) -> tuple[Study, argparse.Namespace]:
+    if name not in STUDIES:
+        raise ValueError(f"there is no study {name!r}; there are {', '.join(STUDIES)}")
+    module, description = STUDIES[name]
+    study: Study = importlib.import_module(f"conceptnb.studies.{module}").STUDY
+    parser = argparse.ArgumentParser(prog=f"conceptnb reproduce {name}", description=description)
+    study.add_options(parser)
+    add_options(parser)
+    return study, parser.parse_args(list(words))
+
+
+def _that_matter(words: Sequence[str]) -> list[str]:
+    """Return the words of a command without the options that change no number."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for option in ("--jobs", "--backend", "--scheduler", "--checkpoints", "--out"):
+        parser.add_argument(option)
+    parser.add_argument("--force", action="store_true")
+    known, rest = parser.parse_known_args(list(words))
+    return [*rest, *(["--out", Path(known.out).name] if known.out else [])]
+
+
+def _target(plan: Plan, out: Path | None) -> Path:
+    return out if out is not None else results.folder() / f"{plan.file}.json"
+
+
+def _refuse_to_replace(path: Path, plan: Plan, command: str, args: argparse.Namespace) -> None:
+    """Raise before anything is computed, where the result could not be written."""
+    if path.is_dir():
+        raise ValueError(f"--out {path} is a folder: name a file in it")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"--out {path}: its folder cannot be made ({error})") from None
+    if not os.access(path.parent, os.W_OK):
+        raise ValueError(f"--out {path}: its folder cannot be written to")
+    if args.force or not path.exists():
+        return
+    if args.out is None and results.read(path).command.split()[:3] == command.split()[:3]:
+        return  # the table of this study, computed again
+    raise FileExistsError(
+        f"{path} exists: name another file with --out, or replace it with --force"
+    )
+
+
+def _keyed(key: str, task: Task) -> tuple[str, list[Row], float]:
+    return key, *task()
+
+
+def _read_part(path: Path) -> dict[str, Any]:
+    try:
+        part = json.loads(path.read_text(encoding="utf-8"))
+        return {"rows": list(part["rows"]), "cpu_seconds": float(part["cpu_seconds"])}
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"{path} is damaged ({error}): delete it, and this task is computed again"
+        ) from None
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """Compute with one thread of BLAS and torch, whatever the process had before."""
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - tasks only
+
+    os.environ["OMP_NUM_THREADS"] = "1"  # of a library that is loaded later
+    torch = sys.modules.get("torch")
+    before = torch.get_num_threads() if torch else 1
+    with threadpool_limits(1):
+        if torch:
+            torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            if torch:
+                torch.set_num_threads(before)
+
+
+@contextlib.contextmanager
+def _workers(backend: str | None, scheduler: str | None, jobs: int) -> Iterator[None]:
+    """Let `joblib.Parallel` run on a backend: of the caller's choice, or on a Dask cluster."""
+    if backend != "dask":
+        with parallel_config(backend=backend or "loky", n_jobs=jobs):
+            yield
+        return
+    try:
+        from dask.distributed import Client, LocalCluster  # noqa: PLC0415 - an optional extra
+    except ImportError:
+        raise ValueError("--backend dask needs `pip install conceptnb[dask]`") from None
+    with contextlib.ExitStack() as stack:
+        address: Any = scheduler or stack.enter_context(
+            LocalCluster(
+                n_workers=jobs, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+            )
+        )
+        stack.enter_context(Client(address))
+        with parallel_config(backend="dask"):
+            yield

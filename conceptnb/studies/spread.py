@@ -1,0 +1,163 @@
+"""How far a table moves between seeds and processors, and whether sampled runs stay within.
+
+Floating-point sums depend on the kernels of the processor's BLAS, and training amplifies the
+difference: one seed of Table 7 moves by .01 in MCC. Other processors are simulated on one by
+``OPENBLAS_CORETYPE``, in processes of their own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from conceptnb import results
+from conceptnb.studies.runner import Row, Sample, find_plan, grouped
+
+__all__ = ["KERNELS", "measure_spread", "outside"]
+
+KERNELS = {"Haswell": "avx2", "SkylakeX": "avx512f", "Prescott": "pni"}
+"""Kernels of OpenBLAS, each with the processor's flag that it needs."""
+
+
+def measure_spread(result: results.Result) -> dict[str, Any]:
+    """Compute a table's sampled runs under every kernel, and return how far they move.
+
+    Parameters
+    ----------
+    result : Result
+        A table whose plan has a sample.
+
+    Returns
+    -------
+    dict
+        ``kernels`` that were used, ``skipped`` ones, and ``columns``: per group and column the
+        number of runs, the standard deviation over seeds, that over kernels (per run), and the
+        tolerance of the mean. That is four standard deviations of the difference that two
+        kernels make, half a standard error of the seeds, and the rounding of stored numbers.
+
+    Raises
+    ------
+    ValueError
+        If the plan has no sample, or a sampled run is not among the stored ones.
+    """
+    sample = _sample(result.name, result.command)
+    flags = _flags()
+    used = [name for name, flag in KERNELS.items() if flag in flags]
+    by_kernel = {name: _rows_under(name, result) for name in ["", *used]}
+    columns = []
+    for key in grouped(by_kernel[""], sample.by):
+        for column in sample.columns:
+            values = np.array(
+                [
+                    [run[column] for run in grouped(rows, sample.by)[key]]
+                    for rows in by_kernel.values()
+                ]
+            )  # (kernels, runs)
+            n = values.shape[1]
+            over_kernels = float(np.sqrt(values.var(axis=0, ddof=1).mean()))
+            over_seeds = float(values.mean(axis=0).std(ddof=1)) if n > 1 else 0.0
+            rounding = 1e-4 * max(float(np.abs(values).mean()), 1e-2)
+            tolerance = (4 * np.sqrt(2) * over_kernels + 0.5 * over_seeds) / np.sqrt(n) + rounding
+            columns.append(
+                {
+                    "group": dict(zip(sample.by, key, strict=True)),
+                    "column": column,
+                    "runs": n,
+                    "std_over_seeds": round(over_seeds, 6),
+                    "std_over_kernels": round(over_kernels, 6),
+                    "tolerance": round(float(tolerance), 6),
+                }
+            )
+    found = {
+        "kernels": ["native", *used],
+        "skipped": [f"{name}: no {KERNELS[name]}" for name in KERNELS if name not in used],
+        "columns": columns,
+    }
+    outside(dataclasses.replace(result, spread=found), by_kernel[""])  # refuses a foreign sample
+    return found
+
+
+def outside(result: results.Result, runs: Sequence[Row]) -> list[str]:
+    """Return where the means of runs differ from a table's by more than its stored spread.
+
+    Parameters
+    ----------
+    result : Result
+        With a measured spread.
+    runs : sequence of dict
+        Runs of its sample's task, right or wrong.
+
+    Returns
+    -------
+    list of str
+        One sentence per group and column that is outside; none where all agree.
+
+    Raises
+    ------
+    ValueError
+        If the spread has not been measured, or a run is not among the stored ones.
+    """
+    if not result.spread:
+        raise ValueError(
+            f"{result.name} has no measured spread: run `conceptnb results --spread {result.name}`"
+        )
+    sample = _sample(result.name, result.command)
+    groups, stored = grouped(runs, sample.by), grouped(result.runs, sample.by)
+    found = []
+    for entry in result.spread["columns"]:
+        key = tuple(entry["group"][name] for name in sample.by)
+        seeds = {run["seed"] for run in groups[key]}
+        kept = [run for run in stored.get(key, []) if run["seed"] in seeds]
+        if len(kept) != len(groups[key]):
+            raise ValueError(
+                f"{result.name}: the sample has {len(groups[key])} runs of {entry['group']} and "
+                f"seeds {sorted(seeds)}, the table {len(kept)}"
+            )
+        column = entry["column"]
+        mine, theirs = (np.mean([run[column] for run in r]) for r in (groups[key], kept))
+        if not abs(mine - theirs) <= entry["tolerance"]:
+            found.append(
+                f"{column} of {entry['group'] or 'all runs'}: {mine:.6g}, stored {theirs:.6g}, "
+                f"tolerance {entry['tolerance']:.2g}"
+            )
+    return found
+
+
+def _sample(name: str, command: str) -> Sample:
+    sample = find_plan(name, command).sample
+    if sample is None:
+        raise ValueError(f"{name}: its plan has no sample to compute again")
+    return sample
+
+
+def _rows_under(kernel: str, result: results.Result) -> list[Row]:
+    """Compute the sampled runs in a process of their own, with a kernel of OpenBLAS."""
+    environment = dict(os.environ) | ({"OPENBLAS_CORETYPE": kernel} if kernel else {})
+    done = subprocess.run(
+        [sys.executable, "-m", __spec__.name, result.name, result.command],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise ValueError(f"{result.name} under kernel {kernel or 'native'}: {done.stderr[-2000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def _flags() -> set[str]:
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.is_file() else []
+    return set(next((line for line in lines if line.startswith("flags")), "").split())
+
+
+if __name__ == "__main__":
+    print(json.dumps(_sample(*sys.argv[1:]).task()[0]))
