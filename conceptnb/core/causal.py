@@ -59,6 +59,11 @@ class LinearSCM:
         """Number of variables."""
         return len(self.W)
 
+    @classmethod
+    def chain(cls, effect: float = 0.9) -> LinearSCM:
+        """Return the causal chain of the book: cause -> concept -> effect, unit noise."""
+        return cls(np.diag([effect, effect], k=-1), np.zeros(3), np.ones(3))
+
     def distribution(self) -> GaussianMixture:
         """Return the observational distribution, one Gaussian."""
         mix = np.linalg.inv(np.eye(self.d) - self.W)
@@ -88,19 +93,12 @@ class LinearSCM:
         return node
 
 
-def chain(effect: float = 0.9) -> LinearSCM:
-    """Return the causal chain of the book: cause -> concept -> effect, unit noise."""
-    W = np.zeros((3, 3))
-    W[1, 0] = W[2, 1] = effect
-    return LinearSCM(W, np.zeros(3), np.ones(3))
-
-
 def ratio_form(first: GaussianMixture, second: GaussianMixture) -> Array:
     r"""Quadratic part of :math:`\ln p - \ln \tilde p` for two Gaussians, shape (d, d).
 
     For a concept conditional distribution it is :math:`A^\top A / \sigma^2`: positive
-    semi-definite, of rank dim(C) (46). For an intervention on one variable it has a
-    positive and a negative part and involves the variable's causes.
+    semi-definite, of rank dim(C) (46). For an intervention on a variable that has causes
+    it has a positive and a negative part and involves the causes.
 
     Parameters
     ----------
@@ -131,7 +129,7 @@ def environments_needed(n: ArrayLike, d_z: ArrayLike) -> dict[str, np.ndarray]:
     -------
     dict of str to ndarray
         Sufficient numbers under each result's own assumptions: n + 2 (Theorem 1), 2n + 1
-        (Theorem 2), 2 d_z + 1 (iVAE with two sufficient statistics a latent) and d_z + 1
+        (Theorem 2), 2 d_z + 1 (iVAE with two sufficient statistics per latent) and d_z + 1
         (one intervention on each causal variable).
     """
     atoms, latents = np.broadcast_arrays(np.asarray(n), np.asarray(d_z))

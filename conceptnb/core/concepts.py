@@ -66,7 +66,7 @@ class Concept:
         The linear map, with linearly independent rows. A concept with one row is an
         atom (Definition 2).
     b : array-like of shape (d_C,)
-        The valuation, one entry a row of `A`.
+        The valuation, one entry per row of `A`.
 
     Raises
     ------
@@ -87,7 +87,7 @@ class Concept:
         A = check_independent(self.A, "A")
         b = as_array(self.b, "b", ndim=1)
         if len(b) != len(A):
-            raise ValueError(f"b must have one entry a row of A: {len(A)}, got {len(b)}")
+            raise ValueError(f"b must have one entry per row of A: {len(A)}, got {len(b)}")
         for array in (A, b):
             array.setflags(write=False)
         object.__setattr__(self, "A", A)
@@ -116,6 +116,16 @@ class Concept:
         return self._pinv @ self.A
 
     @property
+    def row_space(self) -> Array:
+        r"""Orthonormal basis of the row space V of `A`, shape (d_C, d_z).
+
+        :math:`(A A^\top)^{-1/2} A`, the orthonormal rows nearest to those of A: an atom's
+        direction keeps its sign.
+        """
+        left, _, right = np.linalg.svd(self.A, full_matrices=False)
+        return (left @ right).astype(np.float64)
+
+    @property
     def point(self) -> Array:
         r"""The point of the subspace nearest to the origin, :math:`A^+b`, shape (d_z,)."""
         return self._pinv @ self.b
@@ -133,7 +143,7 @@ class Concept:
         return Concept(self.A, np.asarray(b))
 
     def atoms(self) -> list[Concept]:
-        """Return the concept's atoms, one a row of `A` (Definition 2)."""
+        """Return the concept's atoms, one per row of `A` (Definition 2)."""
         return [Concept(self.A[[k]], self.b[[k]]) for k in range(self.dim)]
 
     def valuation(self, Z: ArrayLike) -> Array:

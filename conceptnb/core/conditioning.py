@@ -36,7 +36,9 @@ Width = Literal["valuation", "isotropic"]
 """Where q has variance σ²: in the entries of Az (Definition 3), or along V, as in (79)."""
 
 
-def wanted(concept: Concept, variance: float, width: Width = "valuation") -> tuple[Array, Array]:
+def wanted_valuation(
+    concept: Concept, variance: float, width: Width = "valuation"
+) -> tuple[Array, Array]:
     r"""Mean and covariance of :math:`q_V` in orthonormal coordinates of V.
 
     Parameters
@@ -61,7 +63,7 @@ def wanted(concept: Concept, variance: float, width: Width = "valuation") -> tup
         If `width` is unknown or `variance` is not positive.
     """
     scale = as_positive(variance, "variance")
-    V = row_space(concept)
+    V = concept.row_space
     mean = V @ concept.point
     if width == "isotropic":
         return mean, scale * np.eye(concept.dim)
@@ -69,16 +71,6 @@ def wanted(concept: Concept, variance: float, width: Width = "valuation") -> tup
         root = np.linalg.inv(concept.A @ V.T)
         return mean, scale * root @ root.T
     raise ValueError(f"width must be 'valuation' or 'isotropic', got {width!r}")
-
-
-def row_space(concept: Concept) -> Array:
-    r"""Orthonormal basis of V, the row space of A, shape (d_C, d_z).
-
-    :math:`(A A^\top)^{-1/2} A`, the orthonormal rows nearest to those of A: an atom's
-    direction keeps its sign.
-    """
-    left, _, right = np.linalg.svd(concept.A, full_matrices=False)
-    return (left @ right).astype(np.float64)
 
 
 class EnforcedMeasure:
@@ -91,15 +83,15 @@ class EnforcedMeasure:
     concept : Concept
     variance : float
     width : {"valuation", "isotropic"}
-        As in `wanted`.
+        As in `wanted_valuation`.
     """
 
     def __init__(
         self, base: GaussianMixture, concept: Concept, variance: float, width: Width = "valuation"
     ) -> None:
         _check_space(base, concept)
-        self._base, self._V = base, row_space(concept)
-        self._mean, self._covariance = wanted(concept, variance, width)
+        self._base, self._V = base, concept.row_space
+        self._mean, self._covariance = wanted_valuation(concept, variance, width)
         self._marginal = base.linear_image(self._V)
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
@@ -147,9 +139,9 @@ def averaged_measure(
     GaussianMixture
     """
     _check_space(base, concept)
-    V, C = row_space(concept), concept.directions
+    V, C = concept.row_space, concept.directions
     frame = np.vstack([V, C])
-    mean, covariance = wanted(concept, variance, width)
+    mean, covariance = wanted_valuation(concept, variance, width)
     if not len(C):
         return GaussianMixture([1.0], (mean @ V)[None], (V.T @ covariance @ V)[None])
     plane = base.linear_image(C)
@@ -172,20 +164,9 @@ def bayesian_measure(
     -------
     GaussianMixture
     """
-    mean, _ = wanted(concept, variance, width)
-    seen_as = concept if width == "valuation" else Concept(row_space(concept), mean)
+    mean, _ = wanted_valuation(concept, variance, width)
+    seen_as = concept if width == "valuation" else Concept(concept.row_space, mean)
     return base.condition(seen_as, variance)
-
-
-def isotropic_covariance(concepts: Sequence[Concept], variance: float = 1.0) -> Array:
-    r"""Covariance of (79), :math:`\sigma^2 \Pi_V` on the sum V of the concepts' spaces.
-
-    Returns
-    -------
-    ndarray of shape (d_z, d_z)
-        Of rank sum of dim(C).
-    """
-    return as_positive(variance, "variance") * intersection(concepts).projector
 
 
 def matching_covariance(

@@ -16,8 +16,8 @@ from conceptnb.core.concepts import Concept, check_independent
 from conceptnb.core.diversity import DiversityReport, check_diversity
 from conceptnb.core.validation import Array, as_array, as_positive
 
-# Appendix G says "chosen randomly"; the authors' released script fixes one atom an
-# environment, in this order, at these valuations.
+# Appendix G says "chosen randomly"; the authors' released script fixes one atom
+# per environment, in this order, at these valuations.
 _PAPER_ENVIRONMENTS: dict[int, tuple[list[int], list[float]]] = {
     2: ([0, 1, 1], [0.2, -0.2, 0.1]),
     3: ([0, 1, 2, 0], [0.2, -0.2, 0.1, -0.1]),
@@ -67,7 +67,7 @@ class EnvironmentDesign:
         if len(self.subsets) != len(self.valuations):
             raise ValueError(
                 f"subsets has {len(self.subsets)} environments and valuations "
-                f"{len(self.valuations)}: give one list of valuations an environment"
+                f"{len(self.valuations)}: give one list of valuations per environment"
             )
         pairs = zip(self.subsets, self.valuations, strict=True)
         checked = [_check_environment(e, s, b) for e, (s, b) in enumerate(pairs)]
@@ -124,7 +124,7 @@ class EnvironmentDesign:
         Parameters
         ----------
         atoms : array-like of shape (n, d_z)
-            One linearly independent row an atom.
+            One linearly independent row per atom.
 
         Returns
         -------
@@ -137,7 +137,7 @@ class EnvironmentDesign:
         """
         rows = check_independent(atoms, "atoms")
         if len(rows) != self.n_atoms:
-            raise ValueError(f"atoms must have {self.n_atoms} rows, one an atom, got {len(rows)}")
+            raise ValueError(f"atoms must have {self.n_atoms} rows, one per atom, got {len(rows)}")
         pairs = zip(self.subsets, self.valuations, strict=True)
         return [Concept(rows[list(subset)], np.asarray(values)) for subset, values in pairs]
 
@@ -160,7 +160,7 @@ def _check_environment(
     numbers = as_array(values, f"valuations[{e}]", ndim=1)
     if len(numbers) != len(indices):
         raise ValueError(
-            f"valuations[{e}] must have {len(indices)} entries, one an atom of "
+            f"valuations[{e}] must have {len(indices)} entries, one per atom of "
             f"subsets[{e}], got {len(numbers)}"
         )
     return tuple(indices.tolist()), tuple(numbers.tolist())

@@ -1,7 +1,7 @@
-"""What R² and MCC leave out: coverage, cross-fitting, nonlinear codes, DCI (Section 6).
+"""What R² and MCC leave out: coverage, cross-fitting and DCI (Section 6).
 
 Companions of :mod:`conceptnb.core.scores`, each with one assumption of R² or MCC repaired or
-made visible, and a family of codes with a known answer to try them on.
+made visible, and a family of valuations with a known answer to try them on.
 """
 
 from __future__ import annotations
@@ -12,25 +12,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.ensemble import GradientBoostingRegressor
 
-from conceptnb.core.scores import Method, match, r2
+from conceptnb.core.scores import Method, match_columns, r2
 from conceptnb.core.validation import Array, as_count, as_generator
-
-__all__ = [
-    "DCI",
-    "chance_mcc",
-    "correlated_normal",
-    "coverage_mcc",
-    "cross_fitted_mcc",
-    "cross_fitted_r2",
-    "dci",
-]
 
 
 def coverage_mcc(true: ArrayLike, learned: ArrayLike, method: Method = "pearson") -> float:
     """MCC that divides by the number of true columns: a dropped concept counts as zero.
 
-    :func:`conceptnb.core.scores.mcc` averages over matched pairs, so a code with a single good
-    column has an MCC of 1 however many concepts it lacks.
+    :func:`conceptnb.core.scores.mcc` averages over matched pairs, so a representation with a single
+    good column has an MCC of 1 however many concepts it lacks.
 
     Parameters
     ----------
@@ -38,7 +28,7 @@ def coverage_mcc(true: ArrayLike, learned: ArrayLike, method: Method = "pearson"
     learned : array of shape (samples, k)
     method : {"pearson", "spearman"}
     """
-    *_, correlations = match(true, learned, method)
+    *_, correlations = match_columns(true, learned, method)
     return float(np.abs(correlations).sum() / np.asarray(true).shape[1])
 
 
@@ -48,7 +38,7 @@ def cross_fitted_mcc(
     """MCC whose matching and signs are chosen on one half of the samples and scored on the other.
 
     MCC takes the best of k!/(k-n)! matchings and the absolute value of each correlation on the
-    samples it scores, which inflates it when samples are few or codes are many. Signed
+    samples it scores, which inflates it when samples are few or columns are many. Signed
     correlations on the other half are unbiased by that choice: pure noise averages 0.
 
     Parameters
@@ -62,9 +52,9 @@ def cross_fitted_mcc(
     t, h = np.asarray(true, dtype=float), np.asarray(learned, dtype=float)
     scores = []
     for choose, judge in _halves(len(t), rng):
-        rows, columns, chosen = match(t[choose], h[choose], method)
+        rows, columns, chosen = match_columns(t[choose], h[choose], method)
         for i, j, value in zip(rows, columns, chosen, strict=True):
-            _, _, judged = match(t[judge][:, [i]], h[judge][:, [j]], method)
+            _, _, judged = match_columns(t[judge][:, [i]], h[judge][:, [j]], method)
             scores.append(np.sign(value) * judged[0])
     return float(np.mean(scores))
 
@@ -73,7 +63,7 @@ def cross_fitted_r2(true: ArrayLike, learned: ArrayLike, rng: np.random.Generato
     """R² of an affine map fitted on one half of the samples and scored on the other.
 
     The R² of Tables 1 and 7 is scored on the samples it is fitted to, so it grows with
-    every column of the code. This one is near or below 0 for noise.
+    every column learned. This one is near or below 0 for noise.
 
     Parameters
     ----------
@@ -97,7 +87,7 @@ def cross_fitted_r2(true: ArrayLike, learned: ArrayLike, rng: np.random.Generato
 def chance_mcc(
     true: ArrayLike, learned: ArrayLike, rng: np.random.Generator, draws: int = 20
 ) -> float:
-    """Mean MCC of the same code with its rows shuffled: what no relation at all would score.
+    """Mean MCC with the learned rows shuffled: the score of no relation at all.
 
     Parameters
     ----------
@@ -109,18 +99,18 @@ def chance_mcc(
     """
     t, h = np.asarray(true, dtype=float), np.asarray(learned, dtype=float)
     count = as_count(draws, "draws")
-    shuffled = (match(t, h[rng.permutation(len(h))])[2] for _ in range(count))
+    shuffled = (match_columns(t, h[rng.permutation(len(h))])[2] for _ in range(count))
     return float(np.mean([np.abs(values).mean() for values in shuffled]))
 
 
 @dataclass(frozen=True)
 class DCI:
-    """Disentanglement, completeness and informativeness of a code.
+    """Disentanglement, completeness and informativeness of a representation.
 
     Parameters
     ----------
     disentanglement : float
-        1 if every column of the code is important for one concept only.
+        1 if every learned column is important for one concept only.
     completeness : float
         1 if every concept is predicted from one column only.
     informativeness : float
@@ -133,7 +123,7 @@ class DCI:
 
 
 def dci(true: ArrayLike, learned: ArrayLike, rng: np.random.Generator, trees: int = 30) -> DCI:
-    """DCI of a code, by boosted trees that predict each concept from all columns.
+    """DCI of a representation, by boosted trees that predict each concept from all columns.
 
     The importance of a column for a concept is the share of the splits' gain. Entropies
     of the normalised importances, weighted by total importance, give the first two scores.
@@ -160,7 +150,7 @@ def dci(true: ArrayLike, learned: ArrayLike, rng: np.random.Generator, trees: in
         ).fit(h[fit], column[fit])
         importance.append(model.feature_importances_)
         scores.append(model.score(h[judge], column[judge]))
-    table = np.array(importance).T + 1e-12  # (k, n): columns of the code by concepts
+    table = np.array(importance).T + 1e-12  # (k, n): learned columns by concepts
     return DCI(
         disentanglement=_concentration(table),
         completeness=_concentration(table.T),

@@ -17,7 +17,6 @@ from scipy.special import logsumexp
 from tqdm import tqdm
 
 from conceptnb.core.concepts import Concept
-from conceptnb.core.design import EnvironmentDesign
 from conceptnb.core.validation import (
     Array,
     as_array,
@@ -226,17 +225,9 @@ def log_acceptance(concept: Concept, variance: float, Z: ArrayLike) -> Array:
     return -((concept.valuation(Z) - b) ** 2).sum(axis=1) / (2 * noise)
 
 
-def log_acceptance_rate(base: GaussianMixture, concept: Concept, variance: float) -> float:
-    """Log of the acceptance rate that Lemma 4 predicts, ln(N_C / M).
-
-    In logarithms, since the rate of a far-off valuation may be too small for a float.
-    """
-    A, b, noise = _check_conditioning(concept, variance, base.d_z)
-    log_normaliser = base.linear_image(A, noise).log_density(b[None])[0]
-    return float(log_normaliser + concept.dim / 2 * np.log(2 * np.pi * noise))
-
-
-def acceptance_rate(base: GaussianMixture, concept: Concept, variance: float) -> float:
+def acceptance_rate(
+    base: GaussianMixture, concept: Concept, variance: float, *, log: bool = False
+) -> float:
     """Share of base draws that Algorithm 1 keeps, N_C / M (Lemma 4), in closed form.
 
     Parameters
@@ -245,20 +236,25 @@ def acceptance_rate(base: GaussianMixture, concept: Concept, variance: float) ->
     concept : Concept
     variance : float
         Variance of q.
+    log : bool
+        Return the logarithm: the rate of a far-off valuation is too small for a float.
 
     Returns
     -------
     float
-        Its inverse is the expected number of trials a sample (Corollary 1).
+        Its inverse is the expected number of trials per sample (Corollary 1).
     """
-    return float(np.exp(log_acceptance_rate(base, concept, variance)))
+    A, b, noise = _check_conditioning(concept, variance, base.d_z)
+    log_normaliser = base.linear_image(A, noise).log_density(b[None])[0]
+    log_rate = float(log_normaliser + concept.dim / 2 * np.log(2 * np.pi * noise))
+    return log_rate if log else float(np.exp(log_rate))
 
 
 def information(base: GaussianMixture, concept: Concept, variance: float) -> float:
     r"""Information that one conditioned sample holds, in nats, in closed form.
 
     The Kullback-Leibler divergence of p_C from p: the mean over p_C of the log-odds of
-    Lemma 3, which are :math:`-|Az - b|^2 / 2\sigma^2` less the log of the acceptance rate.
+    Lemma 3, which are :math:`-|Az - b|^2 / 2\sigma^2` minus the log of the acceptance rate.
 
     Parameters
     ----------
@@ -271,9 +267,8 @@ def information(base: GaussianMixture, concept: Concept, variance: float) -> flo
     image = base.condition(concept, variance).linear_image(concept.A)
     spread = np.trace(image.covariances, axis1=1, axis2=2)
     misses = ((image.means - b) ** 2).sum(axis=1) + spread
-    return float(
-        -(image.weights @ misses) / (2 * noise) - log_acceptance_rate(base, concept, variance)
-    )
+    log_rate = acceptance_rate(base, concept, variance, log=True)
+    return float(-(image.weights @ misses) / (2 * noise) - log_rate)
 
 
 def sample_one(base: Base, concept: Concept, variance: float, rng: np.random.Generator) -> Array:
@@ -342,7 +337,7 @@ def sample_rejection(
     as_generator(rng)
     wanted, budget = as_count(n, "n", minimum=0), as_count(max_draws, "max_draws")
     if isinstance(base, GaussianMixture):
-        log10_rate = log_acceptance_rate(base, concept, variance) / np.log(10)
+        log10_rate = acceptance_rate(base, concept, variance, log=True) / np.log(10)
         if wanted and np.log10(wanted) - log10_rate > np.log10(budget):
             raise ValueError(_hopeless(f"predicted to be 10^{log10_rate:.1f}", wanted, budget))
 
@@ -369,66 +364,3 @@ def _hopeless(rate: str, wanted: int, budget: int) -> str:
         f"{rate}. Choose a valuation b where the base has mass, raise the variance, or use "
         "GaussianMixture.condition, which needs no rejection"
     )
-
-
-def log_odds(
-    base: GaussianMixture, design: EnvironmentDesign, atoms: ArrayLike, Z: ArrayLike
-) -> Array:
-    r"""Exact log-odds :math:`\ln p^e(z) - \ln p^0(z)`, constants included (Lemma 3).
-
-    Parameters
-    ----------
-    base : GaussianMixture
-    design : EnvironmentDesign
-    atoms : array-like of shape (n, d_z)
-    Z : array-like of shape (samples, d_z)
-
-    Returns
-    -------
-    ndarray of shape (samples, m)
-        One column a concept conditional environment.
-    """
-    concepts = design.concepts(atoms)
-    columns = [
-        log_acceptance(concept, design.variance, Z)
-        - log_acceptance_rate(base, concept, design.variance)
-        for concept in concepts
-    ]
-    return np.stack(columns, axis=1)
-
-
-def sample_environments(
-    base: GaussianMixture,
-    design: EnvironmentDesign,
-    atoms: ArrayLike,
-    n: int,
-    rng: np.random.Generator,
-    n_base: int | None = None,
-) -> tuple[Array, np.ndarray]:
-    """Draw a data set with all environments (Problem 1), by the exact sampler.
-
-    Parameters
-    ----------
-    base : GaussianMixture
-    design : EnvironmentDesign
-    atoms : array-like of shape (n, d_z)
-    n : int
-        Samples a concept conditional environment; the paper has 5000.
-    rng : numpy.random.Generator
-    n_base : int, optional
-        Samples of the base distribution. By default as many as all other environments
-        have together, as in the authors' code.
-
-    Returns
-    -------
-    Z : ndarray of shape (samples, d_z)
-    environment : ndarray of int, shape (samples,)
-        0 for the base distribution, e for concept conditional environment e.
-    """
-    per_environment = as_count(n, "n")
-    concepts = design.concepts(atoms)
-    first = len(concepts) * per_environment if n_base is None else as_count(n_base, "n_base")
-    conditionals = [base.condition(concept, design.variance) for concept in concepts]
-    counts = [first] + [per_environment] * len(concepts)
-    Z = [p.sample(k, rng) for p, k in zip([base, *conditionals], counts, strict=True)]
-    return np.concatenate(Z), np.repeat(np.arange(len(counts)), counts)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.linalg import null_space
 
 from conceptnb.core.validation import Array, as_array, as_positive
 
@@ -26,7 +27,7 @@ _MOST_SUBSETS = 20_000
 class DiversityReport:
     r"""What a design of environments satisfies, and by how much.
 
-    Attributes
+    Parameters
     ----------
     M : ndarray of shape (m, n)
         Environment-concept matrix in standard units (entries 0 and 1).
@@ -49,8 +50,9 @@ class DiversityReport:
     smallest_singular_value : float
         n-th singular value of M (0 if m < n): distance to the matrices of lower rank.
     valuation_margins : ndarray of shape (n,)
-        Largest :math:`|(v^\top B)_i|` over unit v with :math:`v^\top M = 0`: how far, in
-        σ, the valuations of atom i must move together to break Assumption 4.
+        Largest :math:`|(v^\top B)_i|` over unit v with :math:`v^\top M = 0`, in σ. One v
+        serves all atoms if each has a v of its own, since a generic combination of them
+        has no zero entry.
     separating_environments : ndarray of int, shape (n, n)
         Entry (i, j): the number of environments that condition on i and not on j.
     theorem2_singular_value : float
@@ -175,7 +177,7 @@ def check_diversity(M: ArrayLike, B: ArrayLike, variance: float = 1.0) -> Divers
     occurs = present.astype(float)
     m, n = occurs.shape
     rank = int(np.linalg.matrix_rank(occurs))
-    margins = valuation_margins(occurs, values)
+    margins = np.linalg.norm(_null_space(occurs.T).T @ values, axis=0)
     sizes = np.linalg.norm(values, axis=0)
     separating = present.T.astype(int) @ (~present).astype(int)
     both = np.linalg.svd(np.hstack([occurs, values]), compute_uv=False)
@@ -203,28 +205,9 @@ def check_diversity(M: ArrayLike, B: ArrayLike, variance: float = 1.0) -> Divers
     )
 
 
-def valuation_margins(M: Array, B: Array) -> Array:
-    r"""Largest :math:`|(v^\top B)_i|` over unit v with :math:`v^\top M = 0` (Assumption 4).
-
-    One v serves all atoms at once if each has a v of its own, since a generic
-    combination of them has no zero entry: it is enough to look atom by atom.
-
-    Parameters
-    ----------
-    M, B : ndarray of shape (m, n)
-
-    Returns
-    -------
-    ndarray of shape (n,)
-    """
-    return np.linalg.norm(_null_space(M.T).T @ B, axis=0)
-
-
 def _null_space(matrix: Array) -> Array:
     """Orthonormal basis of the kernel, shape (columns, dimension of the kernel)."""
-    _, singular, right = np.linalg.svd(matrix)
-    rank = int((singular > _TOLERANCE * singular[0]).sum())
-    return right[rank:].T.astype(np.float64)
+    return null_space(matrix, rcond=_TOLERANCE, check_finite=False)
 
 
 def _dependent_columns(matrix: Array) -> np.ndarray:

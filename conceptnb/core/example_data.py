@@ -10,8 +10,9 @@ import pandas as pd
 
 from conceptnb.core.concepts import random_atoms
 from conceptnb.core.design import EnvironmentDesign
-from conceptnb.core.distributions import random_mixture, sample_environments
+from conceptnb.core.distributions import random_mixture
 from conceptnb.core.mixing import LinearMixing
+from conceptnb.core.problems import sample_environments
 from conceptnb.core.validation import Array
 
 LOOKED_FOR = {

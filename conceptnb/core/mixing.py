@@ -15,8 +15,6 @@ from scipy.spatial import cKDTree
 
 from conceptnb.core.validation import Array, as_array, as_count, as_generator, as_points
 
-__all__ = ["InjectivityReport", "LinearMixing", "MLPMixing", "Mixing", "check_injectivity"]
-
 
 class Mixing(Protocol):
     """What every mixing offers: its two dimensions, its values and its Jacobian."""
@@ -73,7 +71,7 @@ class LinearMixing:
         return as_points(Z, "Z", self.d_z) @ self.weight.T
 
     def jacobian(self, Z: ArrayLike) -> Array:
-        """Return W once a sample, of shape (samples, d_x, d_z)."""
+        """Return W for each sample, shape (samples, d_x, d_z)."""
         return np.broadcast_to(self.weight, (len(as_points(Z, "Z", self.d_z)), *self.weight.shape))
 
 

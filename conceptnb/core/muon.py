@@ -19,14 +19,14 @@ class Muon(torch.optim.Optimizer):
 
     Parameters
     ----------
-    parameters
+    parameters : iterable of Tensor
         Matrices only; embeddings and vectors belong to another optimiser.
-    lr
+    lr : float
         Learning rate; an update has singular values near
         ``lr · sqrt(max(1, rows / columns))``.
-    momentum
+    momentum : float
         Nesterov momentum.
-    weight_decay
+    weight_decay : float
         Decoupled weight decay.
     """
 
@@ -50,7 +50,7 @@ class Muon(torch.optim.Optimizer):
             for shape, parameters in same_shape.items():
                 moved = torch.stack([self._momentum(p, group["momentum"]) for p in parameters])
                 rate = group["lr"] * max(1.0, shape[0] / shape[1]) ** 0.5
-                for parameter, update in zip(parameters, orthogonalize(moved), strict=True):
+                for parameter, update in zip(parameters, _orthogonalize(moved), strict=True):
                     parameter.mul_(1 - group["lr"] * group["weight_decay"])
                     parameter.add_(update, alpha=-rate)
 
@@ -64,18 +64,11 @@ class Muon(torch.optim.Optimizer):
         return gradient.lerp(state["velocity"], momentum)
 
 
-def orthogonalize(matrices: Tensor, steps: int = 5) -> Tensor:
-    """Replace every matrix by one with the same singular vectors and values near one.
+def _orthogonalize(matrices: Tensor, steps: int = 5) -> Tensor:
+    """Replace every matrix (the last two axes) by one with singular values near one.
 
     A quintic Newton-Schulz iteration, whose coefficients trade exactness (values
     end between about .7 and 1.2) for speed.
-
-    Parameters
-    ----------
-    matrices
-        Shape (matrices, rows, columns).
-    steps
-        Iterations.
     """
     wide = matrices.shape[-2] <= matrices.shape[-1]
     x = matrices if wide else matrices.mT

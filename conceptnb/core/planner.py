@@ -16,16 +16,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from conceptnb.core.concepts import check_independent
 from conceptnb.core.design import PAPER_VARIANCE, EnvironmentDesign
 from conceptnb.core.distributions import GaussianMixture
 from conceptnb.core.validation import (
     Array,
-    as_array,
     as_count,
     as_generator,
     as_points,
@@ -40,25 +42,19 @@ _MOST_DRAWS = 100_000
 """Random designs that are drawn before giving up."""
 
 
-def path_edges(n: int) -> list[Edge]:
-    """Return the path with n edges: environment e shares atom e with environment e + 1."""
-    return [(i, i + 1) for i in range(as_count(n, "n"))]
-
-
-def star_edges(n: int) -> list[Edge]:
-    """Return the star with n edges: each atom alone, and the last environment with all."""
-    return [(i, n) for i in range(as_count(n, "n"))]
-
-
 def tree_design(
-    edges: Sequence[Edge], valuations: ArrayLike, variance: float = PAPER_VARIANCE
+    tree: Sequence[Edge] | Literal["path", "star"],
+    valuations: ArrayLike,
+    variance: float = PAPER_VARIANCE,
 ) -> EnvironmentDesign:
     """Build the design whose atoms are the edges of a tree of environments.
 
     Parameters
     ----------
-    edges : sequence of (int, int)
-        Atom i is conditioned on in environments ``edges[i]``, numbered from 0 to n.
+    tree : "path", "star" or sequence of (int, int)
+        Atom i is conditioned on in environments ``tree[i]``, numbered from 0 to n. In
+        the path environment e shares atom e with environment e + 1; in the star each
+        atom is conditioned on alone, and all of them in the last environment.
     valuations : array-like of shape (n, 2)
         Its valuation in each of the two.
     variance : float
@@ -72,14 +68,12 @@ def tree_design(
     Raises
     ------
     ValueError
-        If the edges do not form a tree on the vertices 0, ..., n, or an atom has the
+        If `tree` is no tree on the vertices 0, ..., n, or an atom has the
         same valuation twice.
     """
     b = as_points(valuations, "valuations", 2)
-    n = len(edges)
-    if len(b) != n:
-        raise ValueError(f"valuations must have one row an edge: {n}, got {len(b)}")
-    _check_tree(edges)
+    n = as_count(len(b), "the number of rows of valuations")
+    edges = _tree_edges(tree, n)
     same = np.flatnonzero(b[:, 0] == b[:, 1])
     if len(same):
         raise ValueError(f"atoms {same.tolist()} have equal valuations: Assumption 4 fails")
@@ -134,11 +128,11 @@ def propose_design(
     if (base is None) != (atoms is None):
         raise ValueError("base and atoms belong together: give both or neither")
     if base is None or atoms is None:
-        return tree_design(path_edges(n), np.tile([-gap / 2, gap / 2], (n, 1)), variance)
+        return tree_design("path", np.tile([-gap / 2, gap / 2], (n, 1)), variance)
     rows = check_independent(atoms, "atoms")
     if len(rows) != n:
         raise ValueError(f"atoms must have n = {n} rows, got {len(rows)}")
-    return tree_design(path_edges(n), _best_path(base.linear_image(rows), variance, gap), variance)
+    return tree_design("path", _best_path(base.linear_image(rows), variance, gap), variance)
 
 
 def random_design(
@@ -187,26 +181,22 @@ def random_design(
     )
 
 
-def _check_tree(edges: Sequence[Edge]) -> None:
-    """Raise ValueError unless n edges join the vertices 0, ..., n without a cycle."""
-    n = len(edges)
-    if n == 0:
-        raise ValueError("edges is empty: a tree has one edge an atom")
-    vertices = as_array(np.asarray(edges), "edges", ndim=2)
-    if vertices.shape[1] != 2 or vertices.min() < 0 or vertices.max() > n:
-        raise ValueError(f"edges must be pairs of vertices from 0 to {n}, got {list(edges)}")
-    parent = list(range(n + 1))
-
-    def root(vertex: int) -> int:
-        while parent[vertex] != vertex:
-            vertex = parent[vertex]
-        return vertex
-
-    for edge in edges:
-        a, b = (root(vertex) for vertex in edge)
-        if a == b:
-            raise ValueError(f"edges hold a cycle at {edge}: n edges on n + 1 vertices need none")
-        parent[a] = b
+def _tree_edges(tree: Sequence[Edge] | Literal["path", "star"], n: int) -> list[Edge]:
+    """Return n edges that join the vertices 0, ..., n, or raise ValueError."""
+    if isinstance(tree, str):
+        if tree not in ("path", "star"):
+            raise ValueError(f"tree must be 'path', 'star' or a list of edges, got {tree!r}")
+        return [(i, i + 1 if tree == "path" else n) for i in range(n)]
+    edges = [(int(a), int(b)) for a, b in as_points(tree, "tree", 2)]
+    if len(edges) != n:
+        raise ValueError(f"valuations must have one row per edge: {len(edges)}, got {n}")
+    vertices = np.array(edges)
+    if vertices.min() < 0 or vertices.max() > n:
+        raise ValueError(f"tree must join vertices from 0 to {n}, got {edges}")
+    graph = coo_array((np.ones(n), (vertices[:, 0], vertices[:, 1])), shape=(n + 1, n + 1))
+    if connected_components(graph, directed=False)[0] > 1:
+        raise ValueError(f"tree holds a cycle: n edges on n + 1 vertices need none, got {edges}")
+    return edges
 
 
 def _best_path(valuations: GaussianMixture, variance: float, gap: float) -> Array:

@@ -1,4 +1,4 @@
-"""The paper's synthetic problems: the twelve settings of Tables 1 and 7 (Section 6, Appendix G).
+"""Data sets with all environments (Problem 1), and the settings of Tables 1 and 7 (Appendix G).
 
 A setting names the mixing and the sizes; a problem is one random draw of it, with the
 base distribution, the atoms, the mixing and the samples of every environment.
@@ -10,14 +10,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from conceptnb.core.concepts import random_atoms
 from conceptnb.core.design import EnvironmentDesign, paper_design
 from conceptnb.core.distributions import (
     GaussianMixture,
-    log_odds,
+    acceptance_rate,
+    log_acceptance,
     random_mixture,
-    sample_environments,
 )
 from conceptnb.core.mixing import LinearMixing, Mixing, MLPMixing
 from conceptnb.core.validation import Array, as_count
@@ -27,6 +28,69 @@ PAPER_SEEDS = (3, 4, 5, 6, 7)
 """Seeds of the authors' runs. They fix our draws too, but not the same numbers as theirs."""
 PAPER_SAMPLES = 5000
 """Samples of each concept conditional environment (Appendix G)."""
+
+
+def log_odds(
+    base: GaussianMixture, design: EnvironmentDesign, atoms: ArrayLike, Z: ArrayLike
+) -> Array:
+    r"""Exact log-odds :math:`\ln p^e(z) - \ln p^0(z)`, constants included (Lemma 3).
+
+    Parameters
+    ----------
+    base : GaussianMixture
+    design : EnvironmentDesign
+    atoms : array-like of shape (n, d_z)
+    Z : array-like of shape (samples, d_z)
+
+    Returns
+    -------
+    ndarray of shape (samples, m)
+        One column per concept conditional environment.
+    """
+    concepts = design.concepts(atoms)
+    variance = design.variance
+    columns = [
+        log_acceptance(concept, variance, Z) - acceptance_rate(base, concept, variance, log=True)
+        for concept in concepts
+    ]
+    return np.stack(columns, axis=1)
+
+
+def sample_environments(
+    base: GaussianMixture,
+    design: EnvironmentDesign,
+    atoms: ArrayLike,
+    n: int,
+    rng: np.random.Generator,
+    n_base: int | None = None,
+) -> tuple[Array, np.ndarray]:
+    """Draw a data set with all environments (Problem 1), by the exact sampler.
+
+    Parameters
+    ----------
+    base : GaussianMixture
+    design : EnvironmentDesign
+    atoms : array-like of shape (n, d_z)
+    n : int
+        Samples of each concept conditional environment; the paper has 5000.
+    rng : numpy.random.Generator
+    n_base : int, optional
+        Samples of the base distribution. By default as many as all other environments
+        have together, as in the authors' code.
+
+    Returns
+    -------
+    Z : ndarray of shape (samples, d_z)
+    environment : ndarray of int, shape (samples,)
+        0 for the base distribution, e for concept conditional environment e.
+    """
+    per_environment = as_count(n, "n")
+    concepts = design.concepts(atoms)
+    first = len(concepts) * per_environment if n_base is None else as_count(n_base, "n_base")
+    conditionals = [base.condition(concept, design.variance) for concept in concepts]
+    counts = [first] + [per_environment] * len(concepts)
+    Z = [p.sample(k, rng) for p, k in zip([base, *conditionals], counts, strict=True)]
+    return np.concatenate(Z), np.repeat(np.arange(len(counts)), counts)
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,6 @@ from scipy.stats import rankdata
 
 from conceptnb.core.validation import Array, as_points
 
-__all__ = ["correlation", "match", "mcc", "r2"]
-
 Method = Literal["pearson", "spearman"]
 
 
@@ -54,7 +52,7 @@ def correlation(true: ArrayLike, learned: ArrayLike, method: Method = "pearson")
     return np.clip(_standardised(true_columns).T @ _standardised(learned_columns), -1.0, 1.0)
 
 
-def match(
+def match_columns(
     true: ArrayLike, learned: ArrayLike, method: Method = "pearson"
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
     """Pair true with learned valuations so that the sum of |correlation| is largest.
@@ -112,7 +110,7 @@ def mcc(true: ArrayLike, learned: ArrayLike, method: Method = "pearson") -> floa
     >>> round(mcc(true, -5 * true[:, ::-1] + 7), 12)
     1.0
     """
-    _, _, correlations = match(true, learned, method)
+    _, _, correlations = match_columns(true, learned, method)
     return float(np.abs(correlations).mean())
 
 
@@ -120,8 +118,8 @@ def r2(true: ArrayLike, learned: ArrayLike) -> float:
     """Share of the true valuations' variance that an affine map of the learned explains.
 
     The R² of Tables 1 and 7: ordinary least squares with intercept from learned to
-    true valuations, scored on the same samples, one R² a true column, then their
-    plain mean (scikit-learn's ``r2_score`` with ``multioutput="uniform_average"``).
+    true valuations, scored on the same samples, one R² per true column, then
+    their plain mean (scikit-learn's ``r2_score`` with ``multioutput="uniform_average"``).
     It is blind to every invertible affine map of the learned columns, so it says
     that the span of the concepts was found and not that the concepts were separated.
 
@@ -163,7 +161,7 @@ def _paired(true: ArrayLike, learned: ArrayLike) -> tuple[Array, Array]:
     if len(true_columns) != len(learned_columns):
         raise ValueError(
             f"true has {len(true_columns)} samples and learned has {len(learned_columns)}; "
-            "give both for the same samples, one row a sample"
+            "give both for the same samples, one row per sample"
         )
     return true_columns, learned_columns
 

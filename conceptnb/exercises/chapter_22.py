@@ -56,7 +56,7 @@ def ex_fewer_than_n() -> str:
     },
 )
 def ex_wrong_parabola() -> str:
-    """Name the law whose log-odds a parabola in the valuation fits worst: Appendix C."""
+    """Name the conditioning whose log-odds a parabola in the valuation fits worst: Appendix C."""
     return "averaged"
 
 

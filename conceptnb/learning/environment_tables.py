@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import roc_auc_score
 
-from conceptnb.core.scores import match
+from conceptnb.core.scores import match_columns
 from conceptnb.core.table_files import numbers, read_table, require_columns
 from conceptnb.core.validation import Array, as_points
 from conceptnb.learning.learner import ConceptLearner
@@ -218,7 +218,7 @@ def learn_concepts(
     learners = [fit(half) for half in halves]
     separation = _separation(table, learners, halves)
     first, second = (learner.transform(table.X) for learner in learners)
-    found = match(first, second)
+    found = match_columns(first, second)
     agreement = {concepts[i]: float(abs(r)) for i, r in zip(found[0], found[2], strict=True)}
     report = ConceptReport(table, concepts, fit(np.arange(len(table.X))), separation, agreement)
     report.warnings.extend(_about_design(targets, concepts))

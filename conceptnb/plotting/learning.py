@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from conceptnb.core.scores import match
+from conceptnb.core.scores import match_columns
 from conceptnb.core.validation import Array
 from conceptnb.plotting.style import LINES, MARKERS, MUTED, PALETTE, new_figure, styled
 
@@ -80,7 +80,7 @@ def valuations(true: ArrayLike, learned: ArrayLike, shown: int = 1500) -> Figure
         Points a panel.
     """
     truth, found = np.asarray(true), np.asarray(learned)
-    rows, columns, correlations = match(truth, found)
+    rows, columns, correlations = match_columns(truth, found)
     figure, axes = new_figure(1, len(rows), height=3.0)
     for k, (ax, i, j, value) in enumerate(zip(axes[0], rows, columns, correlations, strict=True)):
         ax.scatter(truth[:shown, i], found[:shown, j], s=6, color=PALETTE[k], marker=MARKERS[k],
@@ -118,7 +118,7 @@ def story(
     """
     truth, found = np.asarray(true), np.asarray(learned)
     points, labels = np.asarray(observed), np.asarray(environment)
-    rows, columns, _ = match(truth, found)
+    rows, columns, _ = match_columns(truth, found)
     matched = found[:, columns[np.argsort(rows)]]
     for k in range(2):
         matched[:, k] *= np.sign(np.corrcoef(truth[:, k], matched[:, k])[0, 1])

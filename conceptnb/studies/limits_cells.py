@@ -12,12 +12,12 @@ import numpy as np
 
 from conceptnb.core import scores as metrics
 from conceptnb.core.concepts import random_atoms
-from conceptnb.core.conditioning_distributions import Law, sample_design
+from conceptnb.core.conditioning_distributions import Conditioning, sample_conditioned
 from conceptnb.core.design import PAPER_VARIANCE, EnvironmentDesign, paper_design
 from conceptnb.core.disentanglement import chance_mcc
 from conceptnb.core.distributions import GaussianMixture, random_mixture
 from conceptnb.core.mixing import LinearMixing
-from conceptnb.core.planner import propose_design, star_edges, tree_design
+from conceptnb.core.planner import propose_design, tree_design
 from conceptnb.core.problems import Problem, Setting, draw_problem
 from conceptnb.core.validation import Array
 from conceptnb.learning.baselines.classical import RandomProjection
@@ -57,9 +57,9 @@ class Cell:
         Variance of q.
     spread : float
         Half width of the box of the base's component means.
-    law : str
+    conditioning : str
         What the environments are drawn from, see
-        :func:`~conceptnb.core.conditioning_distributions.sample_law`.
+        :func:`~conceptnb.core.conditioning_distributions.sample_conditioned`.
     noise : float
         Standard deviation of Gaussian noise on x, in units of each column's own.
     """
@@ -72,7 +72,7 @@ class Cell:
     samples: int = 2000
     variance: float = PAPER_VARIANCE
     spread: float = 1.0
-    law: Law = "gaussian"
+    conditioning: Conditioning = "gaussian"
     noise: float = 0.0
 
 
@@ -144,7 +144,7 @@ def build_design(cell: Cell, base: GaussianMixture, atoms: Array) -> Environment
     if cell.design == "star":
         # The authors' valuations, 0.2 and -0.1, with alternating signs.
         signs = np.array([1.0 if i % 2 == 0 else -1.0 for i in range(n)])
-        return tree_design(star_edges(n), signs[:, None] * [0.2, -0.1], cell.variance)
+        return tree_design("star", signs[:, None] * [0.2, -0.1], cell.variance)
     if cell.design == "path":
         return propose_design(n, cell.variance, base, atoms)
     if cell.design == "sized":
@@ -169,13 +169,20 @@ def draw(cell: Cell, seed: int) -> Drawn:
         cell.setting, seed, samples=cell.samples, design=design, spread=cell.spread
     )
     log_odds = problem.log_odds
-    if cell.law != "gaussian":
-        Z, of_law = sample_design(
-            cell.law, base, design, atoms, cell.samples, np.random.default_rng((seed, 3))
+    if cell.conditioning != "gaussian":
+        draws = np.random.default_rng((seed, 3))
+        Z, log_odds_of = zip(
+            *(
+                sample_conditioned(
+                    cell.conditioning, base, concept, design.variance, cell.samples, draws
+                )
+                for concept in design.concepts(atoms)
+            ),
+            strict=True,
         )
         latents = np.concatenate([problem.Z[problem.environment == 0], *Z])
         problem = Problem(**{**vars(problem), "Z": latents})
-        odds = of_law(latents)
+        odds = np.stack([log_odds(latents) for log_odds in log_odds_of], axis=1)
     else:
         odds = log_odds()
     X, Z_fresh = problem.X, problem.fresh(FRESH)
@@ -259,7 +266,7 @@ def read_off(cell: Cell, drawn: Drawn) -> tuple[float | None, float | None]:
     """R² and MCC of the valuations read off the true log-odds, where (86) is their form."""
     problem = drawn.problem
     solvable = cell.setting.n <= 4 and peeling_order(problem.design) is not None
-    if cell.law != "gaussian" or cell.noise or not solvable:
+    if cell.conditioning != "gaussian" or cell.noise or not solvable:
         return None, None
     gaps = drawn.truth[:READ, None, :] - problem.design.B * problem.design.variance
     quadratic = -0.5 * (problem.design.M * gaps**2).sum(axis=2)

@@ -15,7 +15,7 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
-from conceptnb.core.conditioning_distributions import LAWS
+from conceptnb.core.conditioning_distributions import CONDITIONINGS
 from conceptnb.core.design import PAPER_VARIANCE
 from conceptnb.core.files import kept_row
 from conceptnb.core.problems import MixingKind, Setting
@@ -121,8 +121,12 @@ def _spreads() -> tuple[Cell, ...]:
     )
 
 
-def _laws() -> tuple[Cell, ...]:
-    return tuple(Cell(_small(kind), law, kind, "path", law=law) for kind in KINDS for law in LAWS)
+def _conditionings() -> tuple[Cell, ...]:
+    return tuple(
+        Cell(_small(kind), conditioning, kind, "path", conditioning=conditioning)
+        for kind in KINDS
+        for conditioning in CONDITIONINGS
+    )
 
 
 def _noises() -> tuple[Cell, ...]:
@@ -152,8 +156,8 @@ STUDIES = {
         Study("variance", "How sharp should conditioning be?", "variance σ² of q", _variances()),
         Study("spread", "Does it matter whether the support is connected?",
               "half width of the box of component means", _spreads()),
-        Study("law", "What if q is not Gaussian, or conditioning means something else?",
-              "law of the environments", _laws()),
+        Study("conditioning", "What if q is not Gaussian, or conditioning means something else?",
+              "conditioning distribution", _conditionings()),
         Study("noise", "What if observations are noisy?", "noise on x, in units of its deviation",
               _noises()),
         Study("dimension", "How large may the latent space be?", "latent dimension", _dimensions(),

@@ -13,9 +13,10 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from conceptnb.core.design import EnvironmentDesign
-from conceptnb.core.distributions import GaussianMixture, log_odds
+from conceptnb.core.distributions import GaussianMixture
 from conceptnb.core.mixing import LinearMixing
 from conceptnb.core.planner import propose_design
+from conceptnb.core.problems import log_odds
 from conceptnb.core.validation import Array, as_count, as_generator
 from conceptnb.theory.observables import Observables
 from conceptnb.theory.standard_form import StandardForm, normalise, standard_form

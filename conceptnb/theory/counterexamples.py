@@ -16,7 +16,7 @@ import numpy as np
 
 from conceptnb.core.design import EnvironmentDesign, paper_design
 from conceptnb.core.distributions import GaussianMixture, sample_rejection
-from conceptnb.core.scores import match
+from conceptnb.core.scores import match_columns
 from conceptnb.core.validation import Array, as_generator
 from conceptnb.theory.nonlinear_map import Embedding
 from conceptnb.theory.two_sample import projection_test
@@ -116,7 +116,7 @@ class ModelPair:
             Best-matched absolute correlations. Definition 4 asks for ones.
         """
         X = self.first.mixing(self.first.draw(n, rng))
-        return np.abs(match(self.first.valuations(X), self.second.valuations(X))[2])
+        return np.abs(match_columns(self.first.valuations(X), self.second.valuations(X))[2])
 
 
 def transformed(model: Model, forward: Map, backward: Map, **changes: object) -> Model:

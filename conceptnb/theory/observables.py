@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from conceptnb.core.design import EnvironmentDesign
-from conceptnb.core.distributions import GaussianMixture, log_odds
+from conceptnb.core.distributions import GaussianMixture
+from conceptnb.core.problems import log_odds
 from conceptnb.core.validation import Array, as_points
 from conceptnb.theory.nonlinear_map import Diffeomorphism, Embedding
 

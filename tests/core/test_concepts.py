@@ -103,7 +103,7 @@ def test_random_atoms_follow_appendix_g():
         (([[1, 0], [2, 0]], [1, 1]), ValueError, "rows of A are linearly dependent"),
         (([[0, 0]], [1]), ValueError, "linearly dependent"),
         (([[1, 0], [0, 1], [1, 1]], [1, 1, 1]), ValueError, "linearly dependent"),
-        (([[1, 0]], [1, 2]), ValueError, "b must have one entry a row of A: 1, got 2"),
+        (([[1, 0]], [1, 2]), ValueError, "b must have one entry per row of A: 1, got 2"),
         (([1, 0], [1]), ValueError, "A must have 2 axes"),
         (([[1, np.nan]], [1]), ValueError, "A holds 1 entries that are NaN"),
         (([[1, 0]], [np.inf]), ValueError, "b holds 1 entries that are NaN"),

@@ -1,16 +1,14 @@
 import numpy as np
 import pytest
 
-from conceptnb.core.causal import LinearSCM, chain, environments_needed, ratio_form
-from conceptnb.core.concepts import Concept
+from conceptnb.core.causal import LinearSCM, environments_needed, ratio_form
+from conceptnb.core.concepts import Concept, intersection
 from conceptnb.core.conditioning import (
     EnforcedMeasure,
     averaged_measure,
     bayesian_measure,
-    isotropic_covariance,
     matching_covariance,
-    row_space,
-    wanted,
+    wanted_valuation,
 )
 from conceptnb.core.distributions import GaussianMixture, sample_rejection
 
@@ -25,8 +23,8 @@ CONCEPT = Concept([[1.0, 0.5, 0.0], [0.0, 1.0, 0.3]], [0.8, -0.2])
 @pytest.mark.parametrize("width", ["valuation", "isotropic"])
 def test_enforced_and_averaged_have_the_wanted_marginal_and_bayesian_not(width):
     rng = np.random.default_rng(0)
-    mean, covariance = wanted(CONCEPT, 0.2, width)
-    V = row_space(CONCEPT)
+    mean, covariance = wanted_valuation(CONCEPT, 0.2, width)
+    V = CONCEPT.row_space
     enforced = EnforcedMeasure(BASE, CONCEPT, 0.2, width).sample(60_000, rng) @ V.T
     np.testing.assert_allclose(enforced.mean(axis=0), mean, atol=0.01)
     np.testing.assert_allclose(np.cov(enforced.T), covariance, atol=0.01)
@@ -65,7 +63,7 @@ def test_enforced_samples_follow_its_density():
 
 def test_averaged_makes_plane_and_valuation_independent():
     measure = averaged_measure(BASE, CONCEPT, 0.2)
-    cross = CONCEPT.directions @ measure.covariances @ row_space(CONCEPT).T
+    cross = CONCEPT.directions @ measure.covariances @ CONCEPT.row_space.T
     np.testing.assert_allclose(cross, 0, atol=1e-12)
     plane = BASE.linear_image(CONCEPT.directions)
     np.testing.assert_allclose(
@@ -82,11 +80,20 @@ def test_bayesian_measure_is_definition_3():
 
 def test_widths_agree_only_for_orthonormal_rows():
     square = Concept([[0.6, 0.8, 0.0], [0.0, 0.0, 1.0]], [0.1, 0.2])
-    np.testing.assert_allclose(wanted(square, 0.3)[1], wanted(square, 0.3, "isotropic")[1])
-    assert np.abs(wanted(CONCEPT, 0.3)[1] - wanted(CONCEPT, 0.3, "isotropic")[1]).max() > 0.01
+    np.testing.assert_allclose(
+        wanted_valuation(square, 0.3)[1], wanted_valuation(square, 0.3, "isotropic")[1]
+    )
+    assert (
+        np.abs(
+            wanted_valuation(CONCEPT, 0.3)[1] - wanted_valuation(CONCEPT, 0.3, "isotropic")[1]
+        ).max()
+        > 0.01
+    )
     # The valuation width gives A z the covariance sigma^2 I.
-    A = CONCEPT.A @ row_space(CONCEPT).T
-    np.testing.assert_allclose(A @ wanted(CONCEPT, 0.3)[1] @ A.T, 0.3 * np.eye(2), atol=1e-12)
+    A = CONCEPT.A @ CONCEPT.row_space.T
+    np.testing.assert_allclose(
+        A @ wanted_valuation(CONCEPT, 0.3)[1] @ A.T, 0.3 * np.eye(2), atol=1e-12
+    )
 
 
 def test_equation_80_has_many_solutions_even_for_orthogonal_concepts():
@@ -103,7 +110,7 @@ def test_equation_80_has_many_solutions_even_for_orthogonal_concepts():
 def test_matching_covariance_solves_80_where_79_does_not():
     concepts = [Concept([[1.0, 0.5, 0.0]], [0.0]), Concept([[0.0, 1.0, 0.3]], [0.0])]
     covariance, _ = matching_covariance(concepts)
-    flat = isotropic_covariance(concepts)
+    flat = intersection(concepts).projector
     for concept in concepts:
         np.testing.assert_allclose(concept.A @ covariance @ concept.A.T, [[1.0]])
         assert abs((concept.A @ flat @ concept.A.T)[0, 0] - 1) > 0.05
@@ -125,7 +132,7 @@ def test_bad_couplings_are_named(coupling, message):
 
 def test_wrong_width_and_space_are_named():
     with pytest.raises(ValueError, match="width"):
-        wanted(CONCEPT, 0.1, "narrow")
+        wanted_valuation(CONCEPT, 0.1, "narrow")
     with pytest.raises(ValueError, match="2 dimensions"):
         averaged_measure(BASE, Concept([[1.0, 0.0]], [0.0]), 0.1)
 
@@ -143,7 +150,7 @@ def test_scm_covariance_matches_ancestral_sampling():
 
 
 def test_conditioning_moves_causes_and_intervening_does_not():
-    scm = chain()
+    scm = LinearSCM.chain()
     p = scm.distribution()
     seen, done = p.condition(scm.atom(1, 2.0), 0.01), scm.intervene(1, 2.0, 0.01).distribution()
     assert seen.means[0, 0] > 0.5
@@ -154,7 +161,7 @@ def test_conditioning_moves_causes_and_intervening_does_not():
 
 
 def test_ratio_forms_have_the_ranks_that_the_chapter_states():
-    scm = chain()
+    scm = LinearSCM.chain()
     p = scm.distribution()
     seen = np.linalg.eigvalsh(ratio_form(p, p.condition(scm.atom(1, 1.0), 0.1)))
     np.testing.assert_allclose(seen, [0.0, 0.0, 10.0], atol=1e-9)
@@ -182,4 +189,4 @@ def test_bad_models_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         LinearSCM(*arguments)
     with pytest.raises(ValueError, match="below 3"):
-        chain().intervene(3, 0.0, 1.0)
+        LinearSCM.chain().intervene(3, 0.0, 1.0)

@@ -10,10 +10,8 @@ from conceptnb.core.design import EnvironmentDesign, paper_design
 from conceptnb.core.distributions import acceptance_rate, random_mixture
 from conceptnb.core.diversity import check_diversity
 from conceptnb.core.planner import (
-    path_edges,
     propose_design,
     random_design,
-    star_edges,
     tree_design,
 )
 from conceptnb.studies.theory_trials import KINDS, lemma1_trials, violation
@@ -124,7 +122,7 @@ def test_path_singular_value_is_that_of_the_path_graph():
         report = propose_design(n).check()
         expected = 2 * np.sin(np.pi / (2 * (n + 1)))
         assert report.smallest_singular_value == pytest.approx(expected)
-    star = tree_design(star_edges(6), np.tile([0.0, 1.0], (6, 1))).check()
+    star = tree_design("star", np.tile([0.0, 1.0], (6, 1))).check()
     assert star.smallest_singular_value == pytest.approx(1.0)
 
 
@@ -151,7 +149,7 @@ def test_planner_is_optimal_on_its_grid():
     pairs = [_candidate_pairs(marginal, gap) for marginal in marginals]
 
     def rate(valuations):
-        candidate = tree_design(path_edges(2), valuations, design.variance)
+        candidate = tree_design("path", valuations, design.variance)
         rates = [acceptance_rate(base, c, candidate.variance) for c in candidate.concepts(atoms)]
         return np.prod(rates)
 

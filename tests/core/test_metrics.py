@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import pearsonr, spearmanr
 from sklearn.linear_model import LinearRegression
 
-from conceptnb.core.scores import correlation, match, mcc, r2
+from conceptnb.core.scores import correlation, match_columns, mcc, r2
 
 METHODS = ("pearson", "spearman")
 
@@ -104,7 +104,7 @@ def test_different_numbers_of_columns():
     rng = np.random.default_rng(1)
     true = rng.normal(size=(200, 3))
     extra = np.column_stack([rng.normal(size=200), -true[:, 2], true[:, 0], true[:, 1]])
-    rows, columns, values = match(true, extra)
+    rows, columns, values = match_columns(true, extra)
     assert rows.tolist() == [0, 1, 2]
     assert columns.tolist() == [2, 3, 1]
     assert values == pytest.approx([1, 1, -1])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from conceptnb.core.muon import orthogonalize
+from conceptnb.core.muon import Muon
 from conceptnb.steering.activations import collect_activations
 from conceptnb.steering.generation import accuracy_by_source
 from conceptnb.steering.probes import fit_probes
@@ -59,10 +59,15 @@ def test_tokenizer_knows_every_word_and_decodes_to_the_text(rng):
             assert tokenizer.decode(ids, skip_special_tokens=True) == text
 
 
-def test_orthogonalize_keeps_singular_vectors_and_levels_singular_values():
+def test_muon_keeps_singular_vectors_and_levels_singular_values():
     matrices = torch.randn((3, 8, 20), generator=torch.Generator().manual_seed(0))
     for given in (matrices, matrices.mT):
-        got = orthogonalize(given)
+        parameters = [torch.nn.Parameter(torch.zeros_like(matrix)) for matrix in given]
+        for parameter, matrix in zip(parameters, given, strict=True):
+            parameter.grad = matrix
+        Muon(parameters, lr=1.0).step()
+        rows, columns = given.shape[1:]
+        got = -torch.stack([p.detach() for p in parameters]) / max(1, rows / columns) ** 0.5
         values = torch.linalg.svdvals(got)
         assert values.min() > 0.5 and values.max() < 1.4
         u, _, vh = torch.linalg.svd(given, full_matrices=False)

@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conceptnb.core.design import EnvironmentDesign
-from conceptnb.core.distributions import log_odds
 from conceptnb.core.planner import propose_design, random_design
+from conceptnb.core.problems import log_odds
 from conceptnb.core.scores import mcc
 from conceptnb.studies.theory_estimated import (
     Quadratics,
