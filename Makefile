@@ -8,10 +8,10 @@ export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab book pdf test unit quick lint pair serve links lock clean
+.PHONY: help setup lab book pdf test unit quick lint pair student lecturer serve links lock clean
 
 help:  ## list these commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup:  ## make or refresh the environment in .venv (skipped when the lock has not changed)
 	@$(PYTHON) tools/setup.py $(VENV)
@@ -45,6 +45,12 @@ lint: setup  ## ruff, mypy, and which part imports which
 
 pair: setup  ## generate notebooks/*.ipynb from the .md that people edit
 	@$(RUN) -m tools.book pair
+
+student: setup  ## the chapters without solutions, as notebooks in _build/editions/student
+	@$(RUN) -m tools.book editions student
+
+lecturer: setup  ## the chapters with solutions filled in, in _build/editions/lecturer
+	@$(RUN) -m tools.book editions lecturer
 
 serve: book  ## show the book at http://localhost:8000
 	@$(RUN) -m http.server 8000 --bind 127.0.0.1 --directory _build/html

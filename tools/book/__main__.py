@@ -1,4 +1,4 @@
-"""``python -m tools.book``: pair, check, execute, book, pdf, links."""
+"""How the book is built: one step per command, the steps before it included."""
 
 from __future__ import annotations
 
@@ -16,31 +16,33 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.book", description=__doc__)
     parser.add_argument("--root", type=Path, default=Path(), help="checkout of the book")
     parser.add_argument("--workers", type=int, default=2, help="notebooks run at a time")
-    steps = {
-        "pair": _pair,
-        "check": _check,
-        "execute": _execute,
-        "book": _book,
-        "pdf": _pdf,
-        "links": _links,
-    }
-    parser.add_argument("step", choices=steps)
+    commands = parser.add_subparsers(required=True, metavar="STEP")
+    for step in (_pair, _check, _execute, _book, _pdf, _links, _editions):
+        name = step.__name__.removeprefix("_")
+        commands.add_parser(name, help=step.__doc__).set_defaults(step=step)
+    editions = commands.choices["editions"]
+    editions.add_argument("edition", choices=["student", "lecturer"])
+    editions.add_argument("chapters", nargs="*", help="01 or 01_concepts; default: all")
+    editions.add_argument("--out", type=Path, help="folder (default: _build/editions/EDITION)")
+    editions.add_argument(
+        "--execute", action="store_true", help="run what was written; its checks must be content"
+    )
     options = parser.parse_args(arguments)
     try:
-        return steps[options.step](Project(options.root.resolve()), options.workers)
+        return options.step(Project(options.root.resolve()), options)
     except (RuntimeError, ValueError) as error:
         print(f"\n{error}", file=sys.stderr)
         return 1
 
 
-def _pair(project: Project, _: int) -> int:
+def _pair(project: Project, _: argparse.Namespace) -> int:
     """Generate the .ipynb of each chapter from its .md."""
     for notebook in pairs.pair(project):
         print(f"paired {project.relative(notebook)}")
     return 0
 
 
-def _check(project: Project, _: int) -> int:
+def _check(project: Project, _: argparse.Namespace) -> int:
     """Fail, naming the chapter, where a pair differs or a chapter is in no contents."""
     problems = [
         f"{project.relative(path)} does not match {path.stem}.md: edit the .md, then `make pair`"
@@ -55,23 +57,23 @@ def _check(project: Project, _: int) -> int:
     return 1 if problems else 0
 
 
-def _execute(project: Project, workers: int) -> int:
+def _execute(project: Project, options: argparse.Namespace) -> int:
     """Execute the chapters that are stale."""
     from tools.book.execution import execute  # noqa: PLC0415 - brings pytest
 
-    if _check(project, workers):
+    if _check(project, options):
         return 1
-    ran = execute(project, workers)
+    ran = execute(project, options.workers)
     print(f"{len(ran)} of {len(project.chapters)} chapters executed")
     return 0
 
 
-def _book(project: Project, workers: int) -> int:
+def _book(project: Project, options: argparse.Namespace) -> int:
     """Execute what is stale, build the site, say where it is."""
     from tools.book.site import build  # noqa: PLC0415 - brings pytest and Sphinx
 
     start = time.monotonic()
-    if _execute(project, workers):
+    if _execute(project, options):
         return 1
     built = build(project)
     state = f"built in {time.monotonic() - start:.0f} s" if built else "up to date"
@@ -79,7 +81,7 @@ def _book(project: Project, workers: int) -> int:
     return 0
 
 
-def _pdf(project: Project, _: int) -> int:
+def _pdf(project: Project, _: argparse.Namespace) -> int:
     """Print the built book."""
     from tools.book.browser import chromium  # noqa: PLC0415 - brings a browser
     from tools.book.pdf import build  # noqa: PLC0415 - brings an HTML parser
@@ -89,12 +91,35 @@ def _pdf(project: Project, _: int) -> int:
     return 0
 
 
-def _links(project: Project, _: int) -> int:
-    """Check the addresses that the pages of the built book link to."""
+def _links(project: Project, _: argparse.Namespace) -> int:
+    """Ask every address that the built book links to whether it still answers."""
     from tools.book.site import check_links  # noqa: PLC0415 - brings Sphinx
 
     check_links(project)
     return 0
+
+
+def _editions(project: Project, options: argparse.Namespace) -> int:
+    """Write the chapters as notebooks for students or for their lecturer."""
+    from tools.book import editions  # noqa: PLC0415 - brings nbconvert
+
+    asked = set(options.chapters)
+    chosen = [
+        chapter
+        for chapter in project.chapters
+        if not asked or {chapter.stem, chapter.stem.split("_")[0]} & asked
+    ]
+    if len(chosen) < len(asked):
+        there = ", ".join(chapter.stem for chapter in project.chapters)
+        raise ValueError(f"chapters={options.chapters} are not all there; there are {there}")
+    folder = options.out or project.built / "editions" / options.edition
+    problems = []
+    for path in editions.write(project, options.edition, folder, chosen):
+        print(path, flush=True)
+        if options.execute:
+            problems += editions.run(path, options.edition, project)
+    print("\n".join(problems), end="\n" if problems else "", file=sys.stderr)
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":

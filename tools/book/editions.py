@@ -10,56 +10,92 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
+from markdown_it import MarkdownIt
+from mdit_py_plugins.colon_fence import colon_fence_plugin
+from nbconvert.preprocessors import TagRemovePreprocessor
+from nbformat import NotebookNode
 
 from conceptnb.core.files import write_text
 from conceptnb.exercises.exercise import NOT_ANSWERED
 from tools.book import pairs
 from tools.book.project import Project
 
-EDITIONS = ("student", "lecturer")
+EDITIONS = {"student": "solution", "lecturer": "exercise"}  # the tag of the cells left out
 _SAID = {"student": NOT_ANSWERED, "lecturer": "Right. "}  # by every check of the edition
-_SECONDS_A_CELL = 600
-
-_SOLUTION = re.compile(
-    r"^(?P<start>`{3,})\{solution-start\}.*?^(?P<end>`{3,})\{solution-end\}\n(?P=end)\n*",
-    re.DOTALL | re.MULTILINE,
-)
-_STARTING_CELL = re.compile(
-    r"^```\{code-cell\} ipython3\n:tags: \[exercise[^\n]*\n.*?^```\n", re.DOTALL | re.MULTILINE
-)
-# What the site shows as boxes, and what stands for it in a notebook.
-_PLAIN = (
-    (r"^`{3,}\{exercise-start\} *(?P<title>[^\n]*)\n(?:^:[^\n]*\n)*^`{3,}\n", r"### \g<title>\n\n"),
-    (r"^(?P<end>`{3,})\{exercise-end\}\n(?P=end)\n", ""),
-    (r"^`{3,}\{solution-start\}[^\n]*\n(?:^:[^\n]*\n)*^`{3,}\n", "**Solution.** "),
-    # A solution without words: its cell starts a line of its own.
-    (r"^\*\*Solution\.\*\* (?=`{3,}\{)", "**Solution.**\n\n"),
-    (r"^(?P<end>`{3,})\{solution-end\}\n(?P=end)\n", ""),
-    (
-        r"^:::\{dropdown\} *(?P<title>[^\n]*)\n(?P<body>.*?)^:::\n",
-        r"<details><summary>\g<title></summary>\n\n\g<body>\n</details>\n",
-    ),
-)
+_SECONDS_PER_CELL = 600
+_MARKDOWN = MarkdownIt().use(colon_fence_plugin)
+_DIRECTIVE = re.compile(r"\{(?P<name>[\w:-]+)\} *(?P<title>.*)")
+_IN_WORDS = {
+    "exercise-start": "### {title}",
+    "exercise-end": "",
+    "solution-start": "**Solution.**",
+    "solution-end": "",
+    "dropdown": "<details><summary>{title}</summary>\n\n{body}\n\n</details>",
+    "admonition": "**{title}**\n\n{body}",
+    "note": "**Note.**\n\n{body}",
+    "prf:proof": "**Proof.**\n\n{body}",
+}
+_NUMBERED = "**{kind}** ({title})\n\n{body}"  # a theorem, a definition
 
 
-def student(source: str) -> str:
-    """Return a chapter's MyST source without its solutions."""
-    return _SOLUTION.sub("", source)
+def edit(notebook: NotebookNode, edition: str) -> NotebookNode:
+    """Return an edition of a chapter's notebook, which is changed.
 
-
-def lecturer(source: str) -> str:
-    """Return a chapter's MyST source with solutions in place of the starting cells."""
-    return _STARTING_CELL.sub("", source)
+    Raises
+    ------
+    ValueError
+        If there is no such edition.
+    """
+    if edition not in EDITIONS:
+        raise ValueError(f"edition={edition!r} is not known; there are {', '.join(EDITIONS)}")
+    cells, solving = [], False
+    for cell in notebook.cells:
+        if cell.cell_type != "markdown":
+            cells.append(cell)
+            continue
+        pieces: list[tuple[bool, list[str]]] = [(solving, [])]
+        for directive, text in _parts(cell.source):
+            if directive.startswith("solution-"):
+                solving = directive == "solution-start"
+                pieces.append((solving, []))
+            pieces[-1][1].append(text.strip())
+        for inside, texts in pieces:
+            if words := "\n\n".join(filter(None, texts)):
+                metadata = {"tags": ["solution"]} if inside else {}
+                cells.append(nbformat.v4.new_markdown_cell(words, metadata=metadata))
+    notebook.cells = cells
+    remove = TagRemovePreprocessor(enabled=True, remove_cell_tags={EDITIONS[edition]})
+    return remove.preprocess(notebook, {})[0]
 
 
 def plain(source: str) -> str:
-    """Return MyST source whose exercises read well where directives are not shown."""
-    for pattern, replacement in _PLAIN:
-        source = re.sub(pattern, replacement, source, flags=re.DOTALL | re.MULTILINE)
-    return source
+    """Return MyST text that reads well where directives are not shown."""
+    return "\n\n".join(filter(None, (text.strip() for _, text in _parts(source))))
+
+
+def _parts(source: str) -> Iterator[tuple[str, str]]:
+    """Yield the name of each directive and its text in plain words; other text without a name."""
+    lines, done = source.splitlines(), 0
+    for token in _MARKDOWN.parse(source):
+        directive = _DIRECTIVE.match(token.info)
+        if directive is None or token.map is None or token.level:
+            continue
+        start, end = token.map
+        yield "", "\n".join(lines[done:start])
+        name, title = directive.groups()
+        text = _IN_WORDS.get(name, _NUMBERED if name.startswith("prf:") else None)
+        if text is None:
+            yield name, "\n".join(lines[start:end])
+        else:
+            body = plain(re.sub(r"\A(?::[^\n]*\n)*", "", token.content))
+            kind = name.removeprefix("prf:").capitalize()
+            yield name, text.format(kind=kind, title=title, body=body)
+        done = end
+    yield "", "\n".join(lines[done:])
 
 
 def write(project: Project, edition: str, folder: Path, chapters: list[Path]) -> list[Path]:
@@ -78,20 +114,12 @@ def write(project: Project, edition: str, folder: Path, chapters: list[Path]) ->
     -------
     list of Path
         The notebooks, ``folder/NAME.ipynb``.
-
-    Raises
-    ------
-    ValueError
-        If there is no such edition.
     """
-    if edition not in EDITIONS:
-        raise ValueError(f"edition={edition!r} is not known; there are {', '.join(EDITIONS)}")
-    make = student if edition == "student" else lecturer
     written = []
     for chapter in chapters:
-        source = plain(make(chapter.read_text(encoding="utf-8")))
+        notebook = pairs.to_notebook(chapter.read_text(encoding="utf-8"), project)
         target = folder / f"{chapter.stem}.ipynb"
-        write_text(target, pairs.to_ipynb(source, project))
+        write_text(target, pairs.to_text(edit(notebook, edition)))
         written.append(target)
     return written
 
@@ -99,8 +127,8 @@ def write(project: Project, edition: str, folder: Path, chapters: list[Path]) ->
 def run(notebook: Path, edition: str, project: Project) -> list[str]:
     """Run a notebook of an edition, and return what is wrong with it.
 
-    In the student edition every check has to say that nobody has answered yet, in the
-    lecturer's that the answer is right; and no cell may fail.
+    In the student edition every check has to say that the question is not answered yet, in
+    the lecturer's that the answer is right; and no cell may fail.
 
     Parameters
     ----------
@@ -117,23 +145,17 @@ def run(notebook: Path, edition: str, project: Project) -> list[str]:
 
     book = nbformat.read(notebook, as_version=4)
     where = {"metadata": {"path": str(project.root / "notebooks")}}
-    client = NotebookClient(book, timeout=_SECONDS_A_CELL, resources=where)
+    client = NotebookClient(book, timeout=_SECONDS_PER_CELL, resources=where)
     try:
         client.execute(env=os.environ | environment(project))
     except CellExecutionError as error:
         return [f"{notebook.name}: {error.ename}: {error.evalue}"]
-    return [
-        f"{notebook.name}: {check} says {said!r}"
-        for check, said in _checks(book)
-        if _SAID[edition] not in said
-    ]
-
-
-def _checks(book: nbformat.NotebookNode) -> list[tuple[str, str]]:
-    """Return the calls of checks in an executed notebook, and what each cell printed."""
-    return [
-        (call, "".join(o.get("text", "") for o in cell.outputs if o.get("name") == "stdout"))
-        for cell in book.cells
-        if cell.cell_type == "code"
-        for call in re.findall(r"check\.ex_\w+", cell.source)
-    ]
+    problems = []
+    for cell in book.cells:
+        said = "".join(
+            o.get("text", "") for o in cell.get("outputs", []) if o.get("name") == "stdout"
+        )
+        if cell.cell_type == "code" and _SAID[edition] not in said:
+            checks = re.findall(r"check\.ex_\w+", cell.source)
+            problems += [f"{notebook.name}: {check} says {said!r}" for check in checks]
+    return problems

@@ -28,8 +28,8 @@ if importlib.util.find_spec("conceptnb") is None:
     sys.path.insert(0, "{name}")"""
 
 
-def to_ipynb(source: str, project: Project) -> str:
-    """Return the text of the ``.ipynb`` that belongs to a chapter's MyST source.
+def to_notebook(source: str, project: Project) -> nbformat.NotebookNode:
+    """Return the notebook that belongs to a chapter's MyST source.
 
     Parameters
     ----------
@@ -47,11 +47,21 @@ def to_ipynb(source: str, project: Project) -> str:
     notebook.cells.insert(
         0, nbformat.v4.new_code_cell(setup, metadata={"tags": ["remove-cell", "generated"]})
     )
+    return notebook
+
+
+def to_text(notebook: nbformat.NotebookNode) -> str:
+    """Return a notebook as the text of its file: equal cells give equal bytes."""
     seen: Counter[str] = Counter()
     for cell in notebook.cells:
         cell["id"] = _cell_id(cell["cell_type"] + cell["source"], seen)
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     return nbformat.writes(nbformat.from_dict(notebook), version=4) + "\n"
+
+
+def to_ipynb(source: str, project: Project) -> str:
+    """Return the text of the ``.ipynb`` that belongs to a chapter's MyST source."""
+    return to_text(to_notebook(source, project))
 
 
 def pair(project: Project) -> list[Path]:
