@@ -18,12 +18,11 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from joblib import Parallel, delayed, parallel_config
 from tqdm.auto import tqdm
 
@@ -32,7 +31,7 @@ from conceptnb.core.files import write_text
 from conceptnb.results.provenance import closure, code_hash
 from conceptnb.studies import STUDIES
 
-__all__ = ["Plan", "Sample", "Study", "Task", "find_plan", "reproduce", "summary"]
+__all__ = ["Plan", "Sample", "Study", "Task", "find_plan", "reproduce"]
 
 Row = dict[str, Any]
 """One row of a table: plain JSON values by column."""
@@ -261,43 +260,6 @@ def find_plan(name: str, command: str) -> Plan:
         if plan.file == name:
             return plan
     raise ValueError(f"{name}: {command!r} does not make this table")
-
-
-def summary(runs: Iterable[Row], by: Sequence[str], columns: Sequence[str]) -> list[Row]:
-    """Return the mean and the standard deviation over the runs of each group.
-
-    Parameters
-    ----------
-    runs : iterable of dict
-    by : sequence of str
-        Columns that make a group; groups come in the order of their first run.
-    columns : sequence of str
-        What is averaged, each into ``COLUMN_mean`` and ``COLUMN_std`` (divided by the number
-        of runs), rounded to four digits. None counts as not measured: the mean is over the
-        other runs, and None if there are no others.
-
-    Returns
-    -------
-    list of dict
-        One row per group.
-    """
-    rows: list[Row] = []
-    for key, group in grouped(runs, by).items():
-        row = dict(zip(by, key, strict=True))
-        for column in columns:
-            values = [run[column] for run in group if run[column] is not None]
-            row[f"{column}_mean"] = round(float(np.mean(values)), 4) if values else None
-            row[f"{column}_std"] = round(float(np.std(values)), 4) if values else None
-        rows.append(row)
-    return rows
-
-
-def grouped(runs: Iterable[Row], by: Sequence[str]) -> dict[tuple[Any, ...], list[Row]]:
-    """Return runs by the values of some columns, in the order of their first run."""
-    groups: dict[tuple[Any, ...], list[Row]] = {}
-    for one in runs:
-        groups.setdefault(tuple(one[column] for column in by), []).append(one)
-    return groups
 
 
 def _parse(name: str, words: Sequence[str]) -> tuple[Study, argparse.Namespace]:

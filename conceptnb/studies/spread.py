@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from conceptnb import results
-from conceptnb.studies.runner import Row, Sample, find_plan, grouped
+from conceptnb.studies.runner import Row, Sample, find_plan
+from conceptnb.studies.summarise import grouped
 
 __all__ = ["KERNELS", "measure_spread", "outside"]
 

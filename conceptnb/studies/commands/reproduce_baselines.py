@@ -16,8 +16,7 @@ from conceptnb import results
 from conceptnb.core.files import kept_row
 from conceptnb.core.problems import PAPER_SEEDS, TABLE_1
 from conceptnb.learning.baselines.network_training import Budget
-from conceptnb.studies.baseline_comparison import compare
-from conceptnb.studies.baseline_comparison import METHODS, SCORES
+from conceptnb.studies.baseline_comparison import METHODS, SCORES, compare
 
 MODULES = [
     f"conceptnb.{package}{name}"
