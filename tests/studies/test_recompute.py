@@ -1,0 +1,44 @@
+"""Every computed table is of the present code, and sampled runs come out again on any processor.
+
+Each plan names a sample of its runs and ways to compute it wrongly. What the sample may move by
+between processors is measured (`conceptnb results --spread`) and kept in the table; a wrong
+method has to move it by more.
+"""
+
+import pytest
+
+from conceptnb import results
+from conceptnb.results.provenance import changes
+from conceptnb.studies import spread
+from conceptnb.studies.runner import find_plan
+
+NAMES = results.names()
+REPRODUCED = [n for n in NAMES if results.load(n).command.startswith("conceptnb reproduce ")]
+
+
+@pytest.mark.parametrize("name", REPRODUCED)
+def test_no_table_is_stale(name):
+    found = results.load(name)
+    changed = changes(found.modules, found.code)
+    assert not changed, f"run `{found.command}`: since {name} was computed, {changed} changed"
+    assert found.runs and found.spread, "runs and their spread are kept in the file"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REPRODUCED)
+def test_sampled_runs_come_out_again(name):
+    found = results.load(name)
+    sample = find_plan(name, found.command).sample
+    assert spread.outside(found, sample.task()[0]) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REPRODUCED)
+def test_a_wrong_method_is_noticed(name):
+    found = results.load(name)
+    sample = find_plan(name, found.command).sample
+    assert sample.wrong
+    unnoticed = [
+        what for what, task in sample.wrong.items() if not spread.outside(found, task()[0])
+    ]
+    assert not unnoticed
