@@ -1,6 +1,6 @@
 """The paper's own numbers: Tables 1-7, as data, to be shown beside ours and never as ours.
 
-The file ``data/paper_tables.json`` holds the printed values. Pairs are mean and standard
+The file ``paper_tables.json`` holds the printed values. Pairs are mean and standard
 deviation over the paper's repetitions (Tables 1, 6, 7), or mean and standard deviation of a
 concept's valuation over images (Tables 2-4).
 """
@@ -11,14 +11,11 @@ import copy
 import functools
 import json
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from conceptnb.results.show import Table
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-__all__ = ["CITATION", "frame", "names", "shown", "table"]
+__all__ = ["CITATION", "as_printed", "printed", "printed_names"]
 
 CITATION = (
     "G. Rajendran, S. Buchholz, B. Aragam, B. Schölkopf, P. Ravikumar: From Causal to "
@@ -26,18 +23,18 @@ CITATION = (
 )
 
 
-def names() -> list[str]:
-    """Return the names that `table` knows."""
+def printed_names() -> list[str]:
+    """Return the names that `printed` knows."""
     return [name for name, content in _all().items() if isinstance(content, dict)]
 
 
-def table(name: str) -> dict[str, Any]:
+def printed(name: str) -> dict[str, Any]:
     """Return one of the paper's tables, as printed.
 
     Parameters
     ----------
     name : str
-        One of `names`: ``"table1_table7"`` (synthetic data: Table 1 and its extension,
+        One of `printed_names`: ``"table1_table7"`` (synthetic data: Table 1 and its extension,
         Table 7), ``"table2"``, ``"table3"``, ``"table4"`` (mean valuations of CLIP models
         on 3D Shapes), ``"table5_correlation_ViT_RN"`` (correlation of the two models'
         valuations), ``"table6"`` (steering LLaMA-7B on TruthfulQA).
@@ -55,28 +52,30 @@ def table(name: str) -> dict[str, Any]:
 
     Examples
     --------
-    >>> table("table1_table7")["rows"][0]
+    >>> printed("table1_table7")["rows"][0]
     ['linear', 2, 3, 4, [0.98, 0.01], [0.98, 0.03]]
     """
-    if name not in names():
-        raise ValueError(f"name={name!r} is none of the paper's tables: {', '.join(names())}")
+    if name not in printed_names():
+        raise ValueError(
+            f"name={name!r} is none of the paper's tables: {', '.join(printed_names())}"
+        )
     return copy.deepcopy(_all()[name])
 
 
-def shown(name: str) -> Table:
+def as_printed(name: str) -> Table:
     """Return one of the paper's tables for display, ``"mean ± std"`` where it prints both.
 
     Parameters
     ----------
     name : str
-        As for `table`.
+        As for `printed`.
 
     Raises
     ------
     ValueError
         If the paper has no table of that name here.
     """
-    content = table(name)
+    content = printed(name)
     if "rows" in content:
         return Table([dict(zip(content["columns"], row, strict=True)) for row in content["rows"]])
     if all(isinstance(value, float) for value in content.values()):
@@ -89,17 +88,6 @@ def shown(name: str) -> Table:
             for i, value in enumerate(part["values"])
         ]
     )
-
-
-def frame(name: str) -> pd.DataFrame:
-    """Return what `shown` shows as a data frame.
-
-    Raises
-    ------
-    ValueError
-        If the paper has no table of that name here.
-    """
-    return shown(name).frame()
 
 
 @functools.cache

@@ -119,7 +119,7 @@ def save(result: Result, path: Path) -> Path:
     if not result.rows:
         raise ValueError("rows is empty: there is nothing to keep")
     if "paper_table" in result.notes:
-        paper.table(result.notes["paper_table"])  # refuses a table that is not there
+        paper.printed(result.notes["paper_table"])  # refuses a table that is not there
     lines = json.dumps(asdict(result), indent=1, ensure_ascii=False, allow_nan=False)
     write_text(path, lines + "\n")
     return path
@@ -270,7 +270,7 @@ def beside(paper_table: str | None) -> Shown:
     Parameters
     ----------
     paper_table : str or None
-        A name that `conceptnb.results.paper.table` knows; None for the tables that the paper has
+        A name that `conceptnb.results.paper.printed` knows; None for the tables that the paper has
         no counterpart of.
 
     Raises
@@ -279,7 +279,7 @@ def beside(paper_table: str | None) -> Shown:
         If the paper has no such table.
     """
     if paper_table is not None:
-        paper.table(paper_table)
+        paper.printed(paper_table)
     every = [load(name) for name in names()]
     return Shown(tuple(r for r in every if r.notes.get("paper_table") == paper_table))
 

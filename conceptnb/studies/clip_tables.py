@@ -22,7 +22,7 @@ def paper_columns() -> dict[str, dict[str, list[list[float]]]]:
     printed = {
         name: column
         for table in ("table2", "table3", "table4")
-        for name, column in paper.table(table).items()
+        for name, column in paper.printed(table).items()
     }
     printed["orientation"] = printed["orientation_deg"]
     return {name: {model: printed[name][model] for model in PAPER_MODELS} for name in FACTORS}

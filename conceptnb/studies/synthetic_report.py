@@ -48,7 +48,7 @@ HIDDEN = 16
 def paper_row(row: dict[str, Any]) -> list[Any]:
     """Return the paper's row of Table 1 or 7 for a computed one: sizes, R², MCC."""
     key = [row["mixing"], row["n"], row["dz"], row["dx"]]
-    return next(r for r in paper.table("table1_table7")["rows"] if r[:4] == key)
+    return next(r for r in paper.printed("table1_table7")["rows"] if r[:4] == key)
 
 
 def comparison(**estimators: Sequence[dict[str, Any]]) -> Table:

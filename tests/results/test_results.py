@@ -151,19 +151,19 @@ def test_tables_of_this_repository_can_be_read():
 
 
 def test_the_papers_numbers_where_one_can_look_them_up():
-    rows = paper.table("table1_table7")["rows"]
+    rows = paper.printed("table1_table7")["rows"]
     assert len(rows) == 12
     assert rows[0] == ["linear", 2, 3, 4, [0.98, 0.01], [0.98, 0.03]]
-    steering = paper.table("table6")["rows"]
+    steering = paper.printed("table6")["rows"]
     assert steering[0][2][0] == 0.257
     assert steering[-1][0].startswith("steering matrices")
-    assert paper.table("table5_correlation_ViT_RN")["shape"] == 0.95
+    assert paper.printed("table5_correlation_ViT_RN")["shape"] == 0.95
 
 
 def test_the_two_models_agree_in_their_means_at_least_as_well_as_image_by_image():
     """Table 5 correlates images; averaging over them (Tables 2-4) can only take noise away."""
-    factors = {**paper.table("table2"), **paper.table("table3"), **paper.table("table4")}
-    for name, printed in paper.table("table5_correlation_ViT_RN").items():
+    factors = {**paper.printed("table2"), **paper.printed("table3"), **paper.printed("table4")}
+    for name, printed in paper.printed("table5_correlation_ViT_RN").items():
         factor = factors["orientation_deg" if name == "orientation" else name]
         vit, rn = (np.array(factor[model])[:, 0] for model in ("ViT-B/32", "RN101"))
         assert np.corrcoef(vit, rn)[0, 1] * np.sign(printed) >= abs(printed)
@@ -171,21 +171,21 @@ def test_the_two_models_agree_in_their_means_at_least_as_well_as_image_by_image(
 
 
 def test_what_is_handed_out_is_a_copy():
-    paper.table("table6")["rows"].clear()
-    assert paper.table("table6")["rows"]
+    paper.printed("table6")["rows"].clear()
+    assert paper.printed("table6")["rows"]
 
 
 def test_an_unknown_table_is_refused_with_the_names_of_the_known():
     with pytest.raises(ValueError, match=r"table8.*table1_table7"):
-        paper.table("table8")
+        paper.printed("table8")
 
 
-@pytest.mark.parametrize("name", paper.names())
+@pytest.mark.parametrize("name", paper.printed_names())
 def test_every_table_shows_all_its_numbers(name):
-    page = paper.shown(name)._repr_html_()
-    for number in _numbers(paper.table(name)):
+    page = paper.as_printed(name)._repr_html_()
+    for number in _numbers(paper.printed(name)):
         assert f"{number:g}" in page
-    assert page.count("<tr") == len(paper.frame(name)) + 1, "and a line of names"
+    assert page.count("<tr") == len(paper.as_printed(name).frame()) + 1, "and a line of names"
 
 
 def _numbers(content):
