@@ -1,4 +1,4 @@
-"""Figures of the book: one shared style, one function a figure, one module a part."""
+"""Figures of the book: one shared style, one function a figure, one module per subject."""
 
 from __future__ import annotations
 
@@ -6,19 +6,17 @@ import importlib
 from types import ModuleType
 
 __all__ = [
-    "clip",
-    "concepts",
+    "embedded",
+    "fits",
+    "identification",
     "interactive",
-    "learning",
-    "limits",
     "measures",
-    "neighbours",
-    "owndata",
-    "sentences",
-    "steering",
+    "planes",
+    "recovery",
+    "reports",
+    "steered",
     "style",
-    "synthetic",
-    "theory",
+    "summaries",
 ]
 
 

@@ -82,8 +82,8 @@ def couplings(concepts: Sequence[Concept], correlations: Sequence[float]) -> Fig
                     linestyle=LINES[k], linewidth=2, label=f"correlation {r:g}")
         )  # fmt: skip
     for concept in concepts:
-        for side in (-1, 1):
-            middle = concept.at([side]).point
+        for value in (-1, 1):
+            middle = concept.at([value]).point
             ax.axline(
                 tuple(middle), tuple(middle + concept.directions[0]), color=MUTED, linewidth=0.8
             )

@@ -1,8 +1,8 @@
-"""Figures of the first two chapters: concepts, valuations and conditioning."""
+"""Figures of concepts as planes: valuations, conditioning, and what noise costs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,63 +20,28 @@ from conceptnb.core.distributions import (
 from conceptnb.core.mixing import Mixing
 from conceptnb.core.validation import Array, as_points
 from conceptnb.plotting.interactive import InteractiveFigure
-from conceptnb.plotting.style import CARD, INK, LINES, MARKERS, MUTED, PALETTE, new_figure, styled
+from conceptnb.plotting.style import (
+    CARD,
+    INK,
+    LINES,
+    MARKERS,
+    MUTED,
+    PALETTE,
+    new_figure,
+    share_legend,
+    styled,
+)
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-PLANE_EDGE = 1.9  # half the edge of the square pieces of plane that are drawn
-
-
-def plane_corners(concept: Concept, half_edge: float = PLANE_EDGE) -> Array:
-    """Return a square piece of a plane in three dimensions as its corners, shape (2, 2, 3).
-
-    Parameters
-    ----------
-    concept : Concept
-        An atom of a three-dimensional latent space.
-    half_edge : float
-        Half the edge of the square, around the point nearest to the origin.
-    """
-    steps = half_edge * np.array([-1.0, 1.0])
-    along, across = concept.directions
-    return concept.point + steps[:, None, None] * along + steps[None, :, None] * across
-
-
-@styled
-def parallel_planes(concept: Concept, valuations: Sequence[float], Z: ArrayLike) -> Figure:
-    """Draw one atom's planes at several valuations, with points on each (Figure 1).
-
-    Parameters
-    ----------
-    concept : Concept
-        An atom of a three-dimensional latent space.
-    valuations : sequence of float
-    Z : array-like of shape (samples, 3)
-        Points; each is moved to its nearest plane.
-    """
-    figure, axes = new_figure(height=4.6, subplot_kw={"projection": "3d"})
-    ax = axes[0, 0]
-    points = np.array_split(as_points(Z, "Z", 3), len(valuations))
-    for k, (b, own) in enumerate(zip(valuations, points, strict=True)):
-        at_b = concept.at([b])
-        x, y, z = np.moveaxis(plane_corners(at_b), -1, 0)
-        ax.plot_surface(x, y, z, color=PALETTE[k], alpha=0.25)
-        label = f"$\\langle a, z\\rangle = {b:g}$"
-        ax.scatter(*at_b.project(own).T, color=PALETTE[k], marker=MARKERS[k], s=16, label=label)
-    start, normal = concept.at([valuations[0]]).point, concept.A[0] / np.linalg.norm(concept.A)
-    ax.quiver(*start, *normal, color=INK, linewidth=1.8, arrow_length_ratio=0.15)
-    ax.text(*(start + 1.1 * normal), "$a$", color=INK, fontsize=13)
-    ax.set(xlabel="$z_1$", ylabel="$z_2$", zlabel="$z_3$", box_aspect=(1, 1, 1))
-    ax.view_init(elev=18, azim=-50)
-    ax.legend(loc="upper left")
-    return figure
+_PLANE_EDGE = 1.9  # half the edge of the square pieces of plane that are drawn
 
 
 def turnable_planes(
     concept: Concept, valuations: Sequence[float], Z: ArrayLike, alt: str
 ) -> InteractiveFigure:
-    """Draw `parallel_planes` as a figure that a reader can turn (Figure 1).
+    """Draw one atom's planes at several valuations, with points on each, to be turned (Figure 1).
 
     Parameters
     ----------
@@ -89,47 +54,7 @@ def turnable_planes(
         What the figure shows, in words.
     """
     live = _plotly_planes(concept, valuations, Z)
-    return InteractiveFigure(live, parallel_planes(concept, valuations, Z), alt)
-
-
-def _plotly_planes(concept: Concept, valuations: Sequence[float], Z: ArrayLike) -> go.Figure:
-    """Return the planes and points of `parallel_planes` as a plotly figure."""
-    import plotly.graph_objects as go  # noqa: PLC0415 - slow to import, for one figure
-
-    figure = go.Figure()
-    symbols = ("circle", "square", "diamond", "cross")
-    points = np.array_split(as_points(Z, "Z", 3), len(valuations))
-    for k, (b, own) in enumerate(zip(valuations, points, strict=True)):
-        at_b = concept.at([b])
-        x, y, z = np.moveaxis(plane_corners(at_b), -1, 0)
-        colour = {"colorscale": [[0, PALETTE[k]], [1, PALETTE[k]]], "showscale": False}
-        figure.add_surface(x=x, y=y, z=z, opacity=0.3, hoverinfo="skip", **colour)
-        x, y, z = at_b.project(own).T
-        figure.add_scatter3d(
-            x=x, y=y, z=z, mode="markers", name=f"valuation {b:g}",
-            marker={"size": 3.5, "color": PALETTE[k], "symbol": symbols[k % len(symbols)]},
-        )  # fmt: skip
-    start, normal = concept.at([valuations[0]]).point, concept.A[0] / np.linalg.norm(concept.A)
-    x, y, z = np.stack([start, start + normal]).T
-    line = {"color": INK, "width": 5}
-    figure.add_scatter3d(
-        x=x, y=y, z=z, mode="lines+text", text=["", "a"], name="the atom a", line=line
-    )
-    figure.update_layout(
-        paper_bgcolor=CARD,
-        font_color=INK,
-        margin={"l": 0, "r": 0, "t": 0, "b": 0},
-        legend={"x": 0, "y": 1, "itemsizing": "constant"},
-        scene={
-            "aspectmode": "cube",
-            "camera_eye": {"x": 1.3, "y": -1.7, "z": 0.6},
-            **{
-                f"{axis}axis": {"title": {"text": f"z<sub>{i}</sub>"}, "backgroundcolor": CARD}
-                for i, axis in enumerate("xyz", start=1)
-            },
-        },
-    )
-    return figure
+    return InteractiveFigure(live, _parallel_planes(concept, valuations, Z), alt)
 
 
 @styled
@@ -159,15 +84,13 @@ def level_sets(
             ax.plot(*line.T, color=PALETTE[1], linestyle=LINES[k], label=f"{b:g}")
     axes[0, 0].set(title="Latent space: lines", xlabel="$z_1$", ylabel="$z_2$")
     axes[0, 1].set(title="What is observed: curves", xlabel="$x_1$", ylabel="$x_2$")
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    title = "level sets, $\\langle a, z\\rangle =$"
-    figure.legend(handles, labels, title=title, loc="outside lower center", ncols=len(valuations))
+    share_legend(figure, len(valuations), title="level sets, $\\langle a, z\\rangle =$")
     figure.colorbar(dots, ax=axes[0, 1], label="valuation $\\langle a, z\\rangle$")
     return figure
 
 
 @styled
-def conditioning(
+def conditioned_points(
     base: GaussianMixture,
     concept: Concept,
     variances: Sequence[float],
@@ -183,10 +106,10 @@ def conditioning(
     concept : Concept
         An atom.
     variances : sequence of float
-        Variances of q, one panel each.
+        Variances of q, one panel per variance.
     rng : numpy.random.Generator
     n : int
-        Points a panel.
+        Points per panel.
     """
     figure, axes = new_figure(1, len(variances), height=2.9, sharex=True, sharey=True)
     everything = base.sample(n, rng)
@@ -201,7 +124,7 @@ def conditioning(
         ax.set(xlabel="$z_1$", xlim=(low, high))
         ax.set_title(f"$\\sigma^2 = {variance:g}$: keeps {share:.1%}")
     axes[0, 0].set(ylabel="$z_2$", ylim=(low, high))
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    share_legend(figure, 3)
     return figure
 
 
@@ -210,7 +133,7 @@ def valuation_densities(
     base: GaussianMixture,
     concept: Concept,
     variance: float,
-    samples: dict[str, Array],
+    samples: Mapping[str, Array],
     bins: int = 80,
 ) -> Figure:
     """Draw the density of an atom's valuation: base, what q lets pass, and the result.
@@ -222,7 +145,7 @@ def valuation_densities(
         An atom.
     variance : float
         Variance of q.
-    samples : dict of str to ndarray of shape (samples, d_z)
+    samples : mapping from a name to an ndarray of shape (samples, d_z)
         Drawn as histograms over the exact density, under their names.
     bins : int
     """
@@ -247,7 +170,7 @@ def valuation_densities(
 
 
 @styled
-def acceptance(
+def acceptance_curves(
     base: GaussianMixture,
     concept: Concept,
     variances: Sequence[float],
@@ -311,3 +234,71 @@ def noise_trade_off(base: GaussianMixture, concept: Concept, variances: ArrayLik
         ax.plot(grid, values, color=PALETTE[k], marker=MARKERS[k], markevery=4)
         ax.set(title=title, ylabel=label, xlabel="$\\sigma^2$", xscale="log", yscale="log")
     return figure
+
+
+@styled
+def _parallel_planes(concept: Concept, valuations: Sequence[float], Z: ArrayLike) -> Figure:
+    """Return the picture that stands for `turnable_planes` where nothing can be turned."""
+    figure, axes = new_figure(height=4.6, subplot_kw={"projection": "3d"})
+    ax = axes[0, 0]
+    points = np.array_split(as_points(Z, "Z", 3), len(valuations))
+    for k, (b, own) in enumerate(zip(valuations, points, strict=True)):
+        at_b = concept.at([b])
+        x, y, z = np.moveaxis(_plane_corners(at_b), -1, 0)
+        ax.plot_surface(x, y, z, color=PALETTE[k], alpha=0.25)
+        label = f"$\\langle a, z\\rangle = {b:g}$"
+        ax.scatter(*at_b.project(own).T, color=PALETTE[k], marker=MARKERS[k], s=16, label=label)
+    start, normal = concept.at([valuations[0]]).point, concept.A[0] / np.linalg.norm(concept.A)
+    ax.quiver(*start, *normal, color=INK, linewidth=1.8, arrow_length_ratio=0.15)
+    ax.text(*(start + 1.1 * normal), "$a$", color=INK, fontsize=13)
+    ax.set(xlabel="$z_1$", ylabel="$z_2$", zlabel="$z_3$", box_aspect=(1, 1, 1))
+    ax.view_init(elev=18, azim=-50)
+    ax.legend(loc="upper left")
+    return figure
+
+
+def _plotly_planes(concept: Concept, valuations: Sequence[float], Z: ArrayLike) -> go.Figure:
+    """Return planes and points as a figure that a reader can turn."""
+    import plotly.graph_objects as go  # noqa: PLC0415 - slow to import, for one figure
+
+    figure = go.Figure()
+    symbols = ("circle", "square", "diamond", "cross")
+    points = np.array_split(as_points(Z, "Z", 3), len(valuations))
+    for k, (b, own) in enumerate(zip(valuations, points, strict=True)):
+        at_b = concept.at([b])
+        x, y, z = np.moveaxis(_plane_corners(at_b), -1, 0)
+        colour = {"colorscale": [[0, PALETTE[k]], [1, PALETTE[k]]], "showscale": False}
+        figure.add_surface(x=x, y=y, z=z, opacity=0.3, hoverinfo="skip", **colour)
+        x, y, z = at_b.project(own).T
+        figure.add_scatter3d(
+            x=x, y=y, z=z, mode="markers", name=f"valuation {b:g}",
+            marker={"size": 3.5, "color": PALETTE[k], "symbol": symbols[k % len(symbols)]},
+        )  # fmt: skip
+    start, normal = concept.at([valuations[0]]).point, concept.A[0] / np.linalg.norm(concept.A)
+    x, y, z = np.stack([start, start + normal]).T
+    line = {"color": INK, "width": 5}
+    figure.add_scatter3d(
+        x=x, y=y, z=z, mode="lines+text", text=["", "a"], name="the atom a", line=line
+    )
+    figure.update_layout(
+        paper_bgcolor=CARD,
+        font_color=INK,
+        margin={"l": 0, "r": 0, "t": 0, "b": 0},
+        legend={"x": 0, "y": 1, "itemsizing": "constant"},
+        scene={
+            "aspectmode": "cube",
+            "camera_eye": {"x": 1.3, "y": -1.7, "z": 0.6},
+            **{
+                f"{axis}axis": {"title": {"text": f"z<sub>{i}</sub>"}, "backgroundcolor": CARD}
+                for i, axis in enumerate("xyz", start=1)
+            },
+        },
+    )
+    return figure
+
+
+def _plane_corners(concept: Concept) -> Array:
+    """Return the corners (2, 2, 3) of a piece of plane around its point nearest to the origin."""
+    steps = _PLANE_EDGE * np.array([-1.0, 1.0])
+    along, across = concept.directions
+    return concept.point + steps[:, None, None] * along + steps[None, :, None] * across

@@ -8,7 +8,7 @@ colour-blind readers; no figure tells things apart by colour alone.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, ParamSpec
 
 import matplotlib.pyplot as plt
@@ -17,10 +17,13 @@ from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from conceptnb.core.validation import Array
+
+Row = Mapping[str, Any]  # of a results file
+
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
-HATCHES = ("", "//", "..", "xx", "\\\\", "++", "oo")
 
 INK = "#1f2933"
 MUTED = "#5b6670"
@@ -111,9 +114,70 @@ def new_figure(
     )
 
 
-def identity_line(ax: Axes) -> None:
-    """Draw the line on which both coordinates agree."""
-    ax.axline((0, 0), slope=1, color=MUTED, linestyle="--", linewidth=1, zorder=1)
+def share_legend(
+    figure: Figure, columns: int, place: Literal["above", "below"] = "below", **options: Any
+) -> None:
+    """Draw one legend outside all axes of a figure, each label once.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+    columns : int
+        Entries per line.
+    place : {"above", "below"}
+    **options
+        Passed to `matplotlib.figure.Figure.legend`.
+    """
+    found: dict[str, Any] = {}
+    for ax in figure.axes:
+        handles, labels = ax.get_legend_handles_labels()
+        for handle, label in zip(handles, labels, strict=True):
+            found.setdefault(label, handle)
+    options["loc"] = {"above": "outside upper center", "below": "outside lower center"}[place]
+    figure.legend(list(found.values()), list(found), ncols=columns, **options)
+
+
+def draw_grid(
+    ax: Axes,
+    values: Array,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    *,
+    form: str = "{:.2f}",
+    limits: tuple[float, float] = (0, 1),
+    colours: str = BLUES,
+) -> None:
+    """Draw a matrix as coloured cells with each finite value written in its cell.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+    values : ndarray of shape (rows, columns)
+        NaN leaves a cell empty.
+    rows, columns : sequence of str
+        Their names.
+    form : str
+        How a value is written; empty for cells without text.
+    limits : (float, float)
+        Values at the ends of the colour map.
+    colours : str
+        Name of a matplotlib colour map.
+    """
+    picture = ax.imshow(values, vmin=limits[0], vmax=limits[1], aspect="auto", cmap=colours)
+    colour: Any = picture.get_cmap()
+    for (i, j), value in np.ndenumerate(values):
+        if form and np.isfinite(value):
+            red, green, blue, _ = colour(picture.norm(np.array(value)))
+            ink = INK if 0.3 * red + 0.59 * green + 0.11 * blue > 0.45 else "white"
+            ax.text(j, i, form.format(value), ha="center", va="center", color=ink, fontsize=9)
+    ax.set_xticks(range(len(columns)), columns)
+    ax.set_yticks(range(len(rows)), rows)
+    ax.grid(visible=False)
+
+
+def scatter_on_line(count: int, width: float) -> Array:
+    """Return offsets that keep points on one line apart, the same for the same count."""
+    return width * ((np.arange(count, dtype=np.float64) * 0.618) % 1 - 0.5)
 
 
 def stretch_scores(ax: Axes, axis: Literal["x", "y"] = "y") -> None:

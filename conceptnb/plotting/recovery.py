@@ -1,4 +1,4 @@
-"""Figures of what limits identifiability, and of the comparison with baselines."""
+"""Figures of recovery over many problems: Tables 1 and 7, limits, and baselines."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from conceptnb.plotting.style import (
     MARKERS,
     MUTED,
     PALETTE,
+    Row,
     new_figure,
+    share_legend,
     stretch_scores,
     styled,
 )
 
-Row = Mapping[str, Any]
-
 
 @styled
-def study(rows: Sequence[Row], axis: str, *, log: bool = False) -> Figure:
+def scores_by_level(rows: Sequence[Row], axis: str, *, log: bool = False) -> Figure:
     """Draw R², MCC and the loss above the oracle's over the levels of a study, with bounds.
 
     Parameters
@@ -69,13 +69,13 @@ def study(rows: Sequence[Row], axis: str, *, log: bool = False) -> Figure:
     for ax in axes[0]:
         _mark_levels(ax, levels, places, log)
     axes[0, 1].set_xlabel(axis)
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    share_legend(figure, 3)
     return figure
 
 
 @styled
-def cost(rows: Sequence[Row]) -> Figure:
-    """Draw CPU seconds a fit and peak memory against the latent dimension.
+def cost_by_dimension(rows: Sequence[Row]) -> Figure:
+    """Draw CPU seconds per fit and peak memory against the latent dimension.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def cost(rows: Sequence[Row]) -> Figure:
     """
     dimensions = [row["dz"] for row in rows]
     figure, axes = new_figure(1, 2, height=2.9)
-    titles = {"cpu_seconds": "CPU seconds a fit", "peak_gb": "Peak memory (GB)"}
+    titles = {"cpu_seconds": "CPU seconds per fit", "peak_gb": "Peak memory (GB)"}
     for k, (ax, name) in enumerate(zip(axes[0], titles, strict=True)):
         values = [row[name] for row in rows]
         ax.plot(dimensions, values, color=PALETTE[k], marker=MARKERS[k], linestyle=LINES[k])
@@ -94,7 +94,7 @@ def cost(rows: Sequence[Row]) -> Figure:
 
 
 @styled
-def baselines(rows: Sequence[Row]) -> Figure:
+def scores_by_method(rows: Sequence[Row]) -> Figure:
     """Draw R² and MCC of every method on every setting, linear mixing left, nonlinear right.
 
     Parameters
@@ -104,7 +104,7 @@ def baselines(rows: Sequence[Row]) -> Figure:
     """
     methods = list(dict.fromkeys(row["method"] for row in rows))
     sizes = list(dict.fromkeys((row["n"], row["dz"], row["dx"]) for row in rows))
-    height = np.arange(len(methods))[::-1]
+    height = np.arange(len(methods), dtype=np.float64)[::-1]
     figure, axes = new_figure(2, 2, height=6.6, sharex=True, sharey=True)
     for line, metric in zip(axes, ("mcc", "r2"), strict=True):
         for ax, mixing in zip(line, ("linear", "nonlinear"), strict=True):
@@ -115,19 +115,17 @@ def baselines(rows: Sequence[Row]) -> Figure:
                     if row["mixing"] == mixing and (row["n"], row["dz"], row["dx"]) == size
                 }
                 mean, std = (_column(own, methods, f"{metric}_{p}") for p in ("mean", "std"))
-                ax.errorbar(
-                    mean, height + 0.22 * (1 - k), xerr=std, fmt=MARKERS[k], color=PALETTE[k],
-                    capsize=2, linewidth=1.2, label=f"(n, d_z, d_x) = {size}",
-                )  # fmt: skip
+                label = f"(n, d_z, d_x) = {size}"
+                _across(ax, mean, std, height + 0.22 * (1 - k), label, MARKERS[k], PALETTE[k])
             ax.set(title=f"{metric.upper().replace('R2', 'R²')}, {mixing} mixing", xlim=(0, 1.04))
             ax.set_yticks(height, methods)
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    share_legend(figure, 3)
     return figure
 
 
 @styled
-def codes(true: ArrayLike, learned: Mapping[str, ArrayLike], atom: int = 0) -> Figure:
-    """Draw the best matching code of several methods against one true valuation.
+def best_matches(true: ArrayLike, learned: Mapping[str, ArrayLike], atom: int = 0) -> Figure:
+    """Draw the best matching output of several methods against one true valuation.
 
     Parameters
     ----------
@@ -139,13 +137,67 @@ def codes(true: ArrayLike, learned: Mapping[str, ArrayLike], atom: int = 0) -> F
     valuation = np.asarray(true)[:, atom]
     figure, axes = new_figure(1, len(learned), height=2.9, sharex=True)
     for k, (ax, (name, values)) in enumerate(zip(axes[0], learned.items(), strict=True)):
-        code = np.asarray(values)
-        correlations = [np.corrcoef(valuation, column)[0, 1] for column in code.T]
+        outputs = np.asarray(values)
+        correlations = [np.corrcoef(valuation, column)[0, 1] for column in outputs.T]
         best = int(np.nanargmax(np.abs(correlations)))
-        ax.scatter(valuation, code[:, best], s=5, color=PALETTE[k], marker=MARKERS[k], alpha=0.5)
+        ax.scatter(valuation, outputs[:, best], s=5, color=PALETTE[k], marker=MARKERS[k], alpha=0.5)
         ax.set(title=f"{name}\n{correlations[best]:+.2f}", yticks=[])
         ax.set_xlabel(f"true, atom {atom + 1}")
     return figure
+
+
+@styled
+def tables_1_and_7(
+    paper_rows: Sequence[Sequence[Any]],
+    ours: Mapping[str, Sequence[Row]],
+    *,
+    supervised: Sequence[Row] = (),
+    chance: Mapping[str, float] | None = None,
+) -> Figure:
+    """Draw Tables 1 and 7: the paper's mean ± std beside ours, one column per metric.
+
+    Parameters
+    ----------
+    paper_rows : sequence of rows
+        Of ``conceptnb.results.paper.table("table1_table7")``.
+    ours : mapping from an estimator's name to the rows of its result file
+        Scores on the samples that the paper scores.
+    supervised : sequence of dict
+        Rows of the supervised estimator: a ceiling, drawn as vertical bars.
+    chance : mapping of "r2" and "mcc" to float, optional
+        A floor, drawn as a line.
+    """
+    figure, axes = new_figure(1, 2, height=5.4, sharey=True)
+    keys = [tuple(row[:4]) for row in paper_rows]
+    height = np.arange(len(keys), dtype=np.float64)[::-1]
+    for ax, metric, column in zip(axes[0], ("r2", "mcc"), (4, 5), strict=True):
+        series = {"paper": [row[column] for row in paper_rows]}
+        for name, rows in ours.items():
+            found = {(r["mixing"], r["n"], r["dz"], r["dx"]): r for r in rows}
+            series[name] = [(found[k][f"{metric}_mean"], found[k][f"{metric}_std"]) for k in keys]
+        for i, (name, values) in enumerate(series.items()):
+            mean, std = np.array(values, dtype=float).T
+            colour = (PALETTE[6], PALETTE[0], PALETTE[1])[i]
+            _across(ax, mean, std, height + 0.25 * (1 - i), name, MARKERS[i], colour)
+        told = {(r["mixing"], r["n"], r["dz"], r["dx"]): r[f"{metric}_mean"] for r in supervised}
+        if told:
+            ax.plot([told[k] for k in keys], height, "|", color=MUTED, markersize=15,
+                    markeredgewidth=2, zorder=1, label="supervised")  # fmt: skip
+        if chance is not None:
+            ax.axvline(chance[metric], color=MUTED, linestyle=":", linewidth=1.4, label="chance")
+        ax.set(xlabel={"r2": "R²", "mcc": "MCC"}[metric])
+        stretch_scores(ax, "x")
+    axes[0, 0].set_yticks(height, [f"{k[0]} ({k[1]}, {k[2]}, {k[3]})" for k in keys])
+    share_legend(figure, 3)
+    return figure
+
+
+def _across(
+    ax: Axes, mean: Array, std: Array, heights: Array, label: str, marker: str, colour: str
+) -> None:
+    """Draw one mean per line with its standard deviation to either side."""
+    style: dict[str, Any] = {"fmt": marker, "color": colour, "capsize": 2, "linewidth": 1.2}
+    ax.errorbar(mean, heights, xerr=std, label=label, **style)
 
 
 def _places(levels: Sequence[Any], log: bool) -> Array:

@@ -1,8 +1,8 @@
-"""Figures of a learner at work: its data, its loss, its valuations against the truth."""
+"""Figures of one fit: its data, its loss, its starts, its valuations against the truth."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -10,11 +10,19 @@ from numpy.typing import ArrayLike
 
 from conceptnb.core.scores import match_columns
 from conceptnb.core.validation import Array
-from conceptnb.plotting.style import LINES, MARKERS, MUTED, PALETTE, new_figure, styled
+from conceptnb.plotting.style import (
+    LINES,
+    MARKERS,
+    MUTED,
+    PALETTE,
+    new_figure,
+    share_legend,
+    styled,
+)
 
 
 @styled
-def environments(X: ArrayLike, environment: ArrayLike, shown: int = 400) -> Figure:
+def environment_points(X: ArrayLike, environment: ArrayLike, shown: int = 400) -> Figure:
     """Draw the observations of each environment over those of the base distribution.
 
     Parameters
@@ -24,7 +32,7 @@ def environments(X: ArrayLike, environment: ArrayLike, shown: int = 400) -> Figu
     environment : int array-like of shape (samples,)
         0 for the base distribution.
     shown : int
-        Points an environment.
+        Points per environment.
     """
     points, labels = np.asarray(X), np.asarray(environment)
     base = points[labels == 0]
@@ -38,7 +46,7 @@ def environments(X: ArrayLike, environment: ArrayLike, shown: int = 400) -> Figu
         ax.scatter(*own.T, s=7, color=PALETTE[0], marker="^", alpha=0.7, label="environment")
         ax.set(title=f"Environment {e}", xlabel="component 1")
     axes[0, 0].set(ylabel="component 2")
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    share_legend(figure, 2)
     return figure
 
 
@@ -49,7 +57,7 @@ def loss_curves(held_out: Array, oracle: ArrayLike, names: Sequence[str] | None 
     Parameters
     ----------
     held_out : ndarray of shape (D, epochs)
-        Contrastive loss of D problems, in nats a row.
+        Contrastive loss of D problems, in nats per row.
     oracle : array-like of shape (D,)
         Loss of the true log-odds on the same rows.
     names : sequence of D str, optional
@@ -68,7 +76,14 @@ def loss_curves(held_out: Array, oracle: ArrayLike, names: Sequence[str] | None 
 
 
 @styled
-def valuations(true: ArrayLike, learned: ArrayLike, shown: int = 1500) -> Figure:
+def recovered(
+    true: ArrayLike,
+    learned: ArrayLike,
+    *,
+    label: str = "learned $h_{}(x)$",
+    digits: int = 3,
+    shown: int = 1500,
+) -> Figure:
     """Draw learned valuations against the true ones that they are matched with.
 
     Parameters
@@ -76,8 +91,12 @@ def valuations(true: ArrayLike, learned: ArrayLike, shown: int = 1500) -> Figure
     true : array-like of shape (samples, n)
     learned : array-like of shape (samples, n)
         Matched to the true ones as MCC does, in any order, unit and zero.
+    label : str
+        Of the vertical axes; a pair of braces stands for the column.
+    digits : int
+        Of the correlations.
     shown : int
-        Points a panel.
+        Points per panel.
     """
     truth, found = np.asarray(true), np.asarray(learned)
     rows, columns, correlations = match_columns(truth, found)
@@ -86,9 +105,9 @@ def valuations(true: ArrayLike, learned: ArrayLike, shown: int = 1500) -> Figure
         ax.scatter(truth[:shown, i], found[:shown, j], s=6, color=PALETTE[k], marker=MARKERS[k],
                    alpha=0.5)  # fmt: skip
         ax.set(
-            title=f"Atom {i + 1}: correlation {value:+.3f}",
+            title=f"Atom {i + 1}: correlation {value:+.{digits}f}",
             xlabel=f"true $\\langle a_{i + 1}, z\\rangle$",
-            ylabel=f"learned $h_{j + 1}(x)$",
+            ylabel=label.format(j + 1),
         )
     return figure
 
@@ -114,7 +133,7 @@ def story(
     environment : int array-like of shape (samples,)
         0 for the base distribution.
     shown : int
-        Points an environment.
+        Points per environment.
     """
     truth, found = np.asarray(true), np.asarray(learned)
     points, labels = np.asarray(observed), np.asarray(environment)
@@ -137,6 +156,49 @@ def story(
             ax.scatter(*own.T, s=9, color=colour, marker=marker, alpha=0.35 if e == 0 else 0.6,
                        linewidths=0, label="base" if e == 0 else f"environment {e}")  # fmt: skip
         ax.set(title=title, xlabel=names[0], ylabel=names[1], xticks=[], yticks=[])
-    handles = axes[0, 0].get_legend_handles_labels()
-    figure.legend(*handles, loc="outside lower center", ncols=4, markerscale=2.2)
+    share_legend(figure, 4, markerscale=2.2)
+    return figure
+
+
+@styled
+def starts(gaps: ArrayLike, scores: ArrayLike, best: tuple[float, float]) -> Figure:
+    """Draw what each start of one problem reached: excess loss against MCC.
+
+    Parameters
+    ----------
+    gaps : array-like of shape (starts,)
+        Held-out loss minus the oracle's on the same rows, in nats.
+    scores : array-like of shape (starts,)
+        MCC of each start.
+    best : (float, float)
+        Gap and MCC of the estimator that is compared with them.
+    """
+    figure, axes = new_figure(height=3.2)
+    ax = axes[0, 0]
+    ax.axvline(0, color=MUTED, linewidth=1)
+    ax.plot(gaps, scores, MARKERS[0], color=PALETTE[0], label="one random start, Adam")
+    ax.plot(*best, MARKERS[6], color=PALETTE[1], markersize=10, label="searched by group, L-BFGS")
+    ax.set(xlabel="held-out loss minus the oracle's (nats)", ylabel="MCC", ylim=(None, 1.02))
+    ax.legend(loc="lower left")
+    return figure
+
+
+@styled
+def loss_against_mcc(runs: Mapping[str, Mapping[str, tuple[ArrayLike, ArrayLike]]]) -> Figure:
+    """Draw MCC of every run against how far it ended above the oracle's loss.
+
+    Parameters
+    ----------
+    runs : mapping from a kind of mixing to a mapping from an estimator's name to its runs
+        Excess losses in nats, and MCC; one panel per kind. Losses below a tenth of a
+        millinat above the oracle's are drawn there.
+    """
+    figure, axes = new_figure(1, len(runs), height=3.2, sharey=True)
+    for ax, (mixing, estimators) in zip(axes[0], runs.items(), strict=True):
+        for i, (name, (excess, mcc)) in enumerate(estimators.items()):
+            shown = np.maximum(np.asarray(excess, dtype=float), 1e-4)
+            ax.plot(shown, mcc, MARKERS[i], color=PALETTE[i], alpha=0.75, label=name)
+        ax.set(xscale="log", xlabel="excess loss (nats)", title=f"{mixing} mixing")
+    axes[0, 0].set_ylabel("MCC")
+    axes[0, 0].legend(loc="lower left")
     return figure

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from conceptnb.core.concepts import Concept
@@ -14,12 +12,21 @@ from conceptnb.core.design import EnvironmentDesign
 from conceptnb.core.distributions import GaussianMixture, acceptance_rate
 from conceptnb.core.diversity import DiversityReport
 from conceptnb.core.validation import Array
-from conceptnb.plotting.style import INK, LINES, MARKERS, MUTED, PALETTE, new_figure, styled
+from conceptnb.plotting.style import (
+    BLUES,
+    INK,
+    LINES,
+    MARKERS,
+    MUTED,
+    PALETTE,
+    Row,
+    draw_grid,
+    new_figure,
+    styled,
+)
 from conceptnb.theory.counterexamples import ModelPair
 from conceptnb.theory.observables import World
 from conceptnb.theory.theorem1 import Subset
-
-Rows = Sequence[Mapping[str, Any]]
 
 
 @styled
@@ -30,16 +37,19 @@ def design_matrices(report: DiversityReport) -> Figure:
     ----------
     report : DiversityReport
     """
-    m, n = report.M.shape
-    figure, axes = new_figure(1, 2, height=1.3 + 0.32 * m)
+    figure, axes = new_figure(1, 2, height=1.3 + 0.32 * len(report.M))
     largest = max(np.abs(report.B).max(), 1e-9)
-    _heat(axes[0, 0], report.M, "M  (1 = conditioned on)", "cividis", 0, 1, "{:.0f}")
+    environments = [str(e + 1) for e in range(len(report.M))]
+    atoms = [f"{i}" if ok else f"{i} ×" for i, ok in enumerate(report.assumption4)]
     shown = np.where(report.M > 0, report.B, np.nan)
-    _heat(axes[0, 1], shown, "B  (valuations, in σ)", "RdBu_r", -largest, largest, "{:.1f}")
+    limits = (-largest, largest)
+    draw_grid(axes[0, 0], report.M, environments, atoms, form="{:.0f}")
+    draw_grid(
+        axes[0, 1], shown, environments, atoms, form="{:.1f}", limits=limits, colours="RdBu_r"
+    )
+    axes[0, 0].set_title("M  (1 = conditioned on)")
+    axes[0, 1].set_title("B  (valuations, in σ)")
     for ax in axes[0]:
-        labels = [f"{i}" if ok else f"{i} ×" for i, ok in enumerate(report.assumption4)]
-        ax.set_xticks(range(n), labels)
-        ax.set_yticks(range(m), [str(e + 1) for e in range(m)])
         ax.set_xlabel("atom" if report.assumption4.all() else "atom (× Assumption 4 fails)")
     axes[0, 0].set_ylabel("environment")
     return figure
@@ -101,13 +111,11 @@ def argmin_sets(world: World, rng: np.random.Generator) -> Figure:
             ax = axes[row, column]
             value = G @ np.array(weights, dtype=float)
             levels = np.quantile(value, np.linspace(0.02, 0.9, 9))
-            ax.contour(
-                grid[..., 0], grid[..., 1], value, np.unique(levels), cmap="cividis", linewidths=0.8
-            )
+            style = {"cmap": BLUES, "linewidths": 0.8}
+            ax.contour(grid[..., 0], grid[..., 1], value, np.unique(levels), **style)
             valley = world.warp(lines[column]) if row else lines[column]
-            ax.plot(
-                *valley.T, color=PALETTE[1], linewidth=2.6, marker="o" if len(valley) == 1 else ""
-            )
+            point = "o" if len(valley) == 1 else ""
+            ax.plot(*valley.T, color=PALETTE[1], linewidth=2.6, marker=point)
             ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
             ax.grid(visible=False)
             if row == 0:
@@ -119,7 +127,7 @@ def argmin_sets(world: World, rng: np.random.Generator) -> Figure:
 
 @styled
 def spectra(found: Mapping[Subset, Array], tolerance: float) -> Figure:
-    """Draw the eigenvalues from which Step 3 reads |S_T|, one column a subset T.
+    """Draw the eigenvalues from which Step 3 reads |S_T|, one column per subset T.
 
     Parameters
     ----------
@@ -145,32 +153,12 @@ def spectra(found: Mapping[Subset, Array], tolerance: float) -> Figure:
 
 
 @styled
-def recovered(true: Array, learned: Array, label: str = "recovered (standard form)") -> Figure:
-    """Plot learned against true valuations, one panel an atom.
-
-    Parameters
-    ----------
-    true, learned : ndarray of shape (samples, n)
-    label : str
-        Of the vertical axis.
-    """
-    n = true.shape[1]
-    figure, axes = new_figure(1, n, height=2.8)
-    for i, ax in enumerate(axes[0]):
-        r = abs(np.corrcoef(true[:, i], learned[:, i])[0, 1])
-        ax.plot(true[:, i], learned[:, i], MARKERS[i % 7], color=PALETTE[i % 7], markersize=2.5)
-        ax.set(xlabel="true valuation", title=f"|r| = {r:.6f}")
-    axes[0, 0].set_ylabel(label)
-    return figure
-
-
-@styled
-def instances(rows: Rows) -> Figure:
+def instance_errors(rows: Sequence[Row]) -> Figure:
     """Draw the recovery of many random instances: error of B, and 1 - correlation.
 
     Parameters
     ----------
-    rows : sequence of mapping
+    rows : sequence of dict
         Of ``results/theory_instances.json``.
     """
     figure, axes = new_figure(1, 2, height=3.2)
@@ -182,8 +170,8 @@ def instances(rows: Rows) -> Figure:
         missing = [max(1 - row["correlation"], 1e-16) for row in chosen]
         axes[0, 0].plot(d_z, error, label=f"n = {n}", **style)
         axes[0, 1].plot(d_z, missing, **style)
-    for ax, bar in ((axes[0, 0], 1e-4), (axes[0, 1], 1e-4)):
-        ax.axhline(bar, color=INK, linestyle="--", linewidth=1)
+    for ax in axes[0]:
+        ax.axhline(1e-4, color=INK, linestyle="--", linewidth=1)
         ax.set(yscale="log", xlabel="latent dimension")
     axes[0, 0].set_ylabel("largest error of B (σ)")
     axes[0, 1].set_ylabel("1 − correlation, worst atom")
@@ -192,12 +180,12 @@ def instances(rows: Rows) -> Figure:
 
 
 @styled
-def error_curves(rows: Rows) -> Figure:
+def error_curves(rows: Sequence[Row]) -> Figure:
     """Draw errors against samples, with fitted slopes, and how often M is right.
 
     Parameters
     ----------
-    rows : sequence of mapping
+    rows : sequence of dict
         Of ``results/theory_estimated.json``.
     """
     sizes = np.array(sorted({row["samples"] for row in rows}))
@@ -223,7 +211,7 @@ def error_curves(rows: Rows) -> Figure:
             xs, centre, bars, color=PALETTE[k], marker=MARKERS[k], linestyle=LINES[k],
             capsize=2, label=f"{name}: slope {slope:.2f}",
         )  # fmt: skip
-    axes[0, 0].set(xscale="log", yscale="log", xlabel="samples an environment", ylabel="error")
+    axes[0, 0].set(xscale="log", yscale="log", xlabel="samples per environment", ylabel="error")
     axes[0, 0].legend(fontsize=8.5)
     right = [np.mean([row["M_right"] for row in rows if row["samples"] == size]) for size in sizes]
     axes[0, 1].plot(sizes, right, marker="o", color=PALETTE[5])
@@ -232,7 +220,7 @@ def error_curves(rows: Rows) -> Figure:
 
 
 @styled
-def model_pair(pair: ModelPair, n: int, rng: np.random.Generator) -> Figure:
+def two_models(pair: ModelPair, n: int, rng: np.random.Generator) -> Figure:
     """Show the same observations in the concept coordinates of two models.
 
     Points are coloured by the first model's first valuation; triangles are points where
@@ -250,7 +238,7 @@ def model_pair(pair: ModelPair, n: int, rng: np.random.Generator) -> Figure:
     colour = both[0][:, 0]
     figure, axes = new_figure(1, 2, height=3.2)
     below = colour <= np.median(colour)
-    limits = {"vmin": colour.min(), "vmax": colour.max(), "cmap": "cividis", "s": 9}
+    limits = {"vmin": colour.min(), "vmax": colour.max(), "cmap": BLUES, "s": 9}
     for ax, values, name in zip(axes[0], both, ("first model", "second model"), strict=True):
         for chosen, marker in ((below, "^"), (~below, "o")):
             points = ax.scatter(*values[chosen].T[:2], c=colour[chosen], marker=marker, **limits)
@@ -260,12 +248,12 @@ def model_pair(pair: ModelPair, n: int, rng: np.random.Generator) -> Figure:
 
 
 @styled
-def pair_tests(rows: Rows) -> Figure:
+def pair_p_values(rows: Sequence[Row]) -> Figure:
     """Draw the p-values of pairs of models, and of controls that must be rejected.
 
     Parameters
     ----------
-    rows : sequence of mapping
+    rows : sequence of dict
         Of ``results/theory_pairs.json``.
     """
     figure, axes = new_figure(1, 1, height=0.9 + 0.42 * len(rows))
@@ -284,20 +272,6 @@ def pair_tests(rows: Rows) -> Figure:
     ax.set(xscale="log", xlim=(3e-31, 5), xlabel="p-value (at 1e-30: that or less)")
     ax.legend(loc="lower center", bbox_to_anchor=(0.3, 1.0), ncols=3, fontsize=8)
     return figure
-
-
-def _heat(
-    ax: Axes, matrix: Array, title: str, cmap: str, low: float, high: float, form: str
-) -> None:
-    ax.imshow(matrix, cmap=cmap, vmin=low, vmax=high, aspect="auto")
-    middle = (low + high) / 2
-    for (e, i), value in np.ndenumerate(matrix):
-        if np.isfinite(value):
-            strong = value <= middle if cmap == "cividis" else abs(value) > 0.6 * high
-            colour = "white" if strong else "black"
-            ax.text(i, e, form.format(value), ha="center", va="center", color=colour, fontsize=9)
-    ax.set_title(title)
-    ax.grid(visible=False)
 
 
 def _valley(design: EnvironmentDesign, atoms: Array, weights: Sequence[float]) -> Array:

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.figure import Figure
 
-from conceptnb.plotting.style import HATCHES, INK, MARKERS, MUTED, PALETTE, new_figure, styled
+from conceptnb.plotting.style import (
+    INK,
+    MARKERS,
+    MUTED,
+    PALETTE,
+    new_figure,
+    scatter_on_line,
+    styled,
+)
+from conceptnb.plotting.summaries import concept_dots
 
 if TYPE_CHECKING:
     from conceptnb.embeddings.own_images import DirectionReport
@@ -61,10 +70,9 @@ def valuations_by_value(report: DirectionReport) -> Figure:
     for ax, found in zip(axes[0], report.factors.values(), strict=True):
         for k, name in enumerate(found.values):
             own = found.valuations[found.labels == name]
-            # Spread by rank and not at random: the same data give the same figure.
-            jitter = 0.3 * ((np.arange(len(own)) * 0.618) % 1 - 0.5)
-            ax.plot(own, k + jitter, MARKERS[k % len(MARKERS)], markersize=2.5, alpha=0.6,
-                    color=PALETTE[k % len(PALETTE)])  # fmt: skip
+            places = k + scatter_on_line(len(own), 0.3)
+            colour, marker = PALETTE[k % len(PALETTE)], MARKERS[k % len(MARKERS)]
+            ax.plot(own, places, marker, markersize=2.5, alpha=0.6, color=colour)
             ax.plot([own.mean()] * 2, [k - 0.35, k + 0.35], color=INK, linewidth=2)
         ax.set_yticks(range(len(found.values)), found.values)
         ax.set(title=f"{found.factor} (η² {found.eta2:.2f})", xlabel="valuation")
@@ -72,7 +80,6 @@ def valuations_by_value(report: DirectionReport) -> Figure:
     return figure
 
 
-@styled
 def choices_by_category(report: SteeringReport) -> Figure:
     """Draw the share of questions answered truly (MC1), by category and technique.
 
@@ -82,14 +89,8 @@ def choices_by_category(report: SteeringReport) -> Figure:
     """
     category = np.array([question.category or "all" for question in report.questions])
     names = list(dict.fromkeys(category.tolist()))
-    figure, axes = new_figure(height=3.0)
-    ax, width = axes[0, 0], 0.8 / len(report.scores)
-    for k, (technique, found) in enumerate(report.scores.items()):
-        shares = [float(np.mean(found.mc1[category == name])) for name in names]
-        ax.bar(np.arange(len(names)) + (k + 0.5) * width - 0.4, shares, width, label=technique,
-               color=PALETTE[k], hatch=HATCHES[k], edgecolor="white")  # fmt: skip
-    ax.set_xticks(range(len(names)), names)
-    ax.set(ylabel="answered truly (MC1)", ylim=(0, 1))
-    ax.grid(axis="x", visible=False)
-    figure.legend(loc="outside upper center", ncols=2)
-    return figure
+    shares = {
+        technique: {name: found.mc1[category == name].mean() for name in names}
+        for technique, found in report.scores.items()
+    }
+    return concept_dots(shares, "answered truly (MC1)")

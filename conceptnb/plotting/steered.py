@@ -1,0 +1,93 @@
+"""Figures of steering a language model, and of the concepts in its states."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+from conceptnb.plotting.style import (
+    LINES,
+    MARKERS,
+    PALETTE,
+    Row,
+    draw_grid,
+    new_figure,
+    share_legend,
+    styled,
+)
+from conceptnb.studies import steering_analysis as analysis
+
+
+@styled
+def strength_curves(points: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
+    """Draw MC1, KL and cross-entropy along the strength α, one line per technique.
+
+    Parameters
+    ----------
+    points : mapping from a technique to a mapping of ``alpha``, ``mc1``, ``kl`` and ``ce``
+        Equally long sequences.
+    """
+    figure, axes = new_figure(1, 3, height=3.0)
+    titles = {"mc1": "MC1", "kl": "KL (nats)", "ce": "cross-entropy (nats)"}
+    for ax, (key, title) in zip(axes[0], titles.items(), strict=True):
+        for i, (label, values) in enumerate(points.items()):
+            style = {"color": PALETTE[i], "marker": MARKERS[i], "ls": LINES[i], "label": label}
+            ax.plot(values["alpha"], values[key], **style)
+        ax.set(title=title, xlabel="α")
+    share_legend(figure, 2)
+    return figure
+
+
+@styled
+def frontiers(
+    corpora: Mapping[str, Sequence[Row]], techniques: Sequence[str], limit: float = 1.0
+) -> Figure:
+    """Draw MC1 against KL along the strength α, mean over runs, one panel per toy corpus.
+
+    Parameters
+    ----------
+    corpora : mapping from a title to the rows of ``conceptnb reproduce steering``
+    techniques : sequence of str
+        Which of them to draw.
+    limit : float
+        Largest KL shown, in nats per token.
+    """
+    figure, axes = new_figure(1, len(corpora), height=3.9, sharey=True)
+    for ax, (title, rows) in zip(axes[0], corpora.items(), strict=True):
+        for i, technique in enumerate(techniques):
+            kl, mc1 = analysis.frontier(rows, technique)
+            style = {"color": PALETTE[i], "marker": MARKERS[i], "ls": LINES[i], "ms": 4}
+            ax.plot(kl.mean(0), mc1.mean(0), label=technique, **style)
+        ax.set(title=title, xlabel="KL, nats per token", xlim=(-0.02 * limit, limit))
+        ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    axes[0, 0].set_ylabel("MC1")
+    share_legend(figure, 2)
+    return figure
+
+
+@styled
+def state_components(rows: Sequence[Row], concepts: Sequence[str]) -> Figure:
+    """Draw mean η² of each method (down) and concept (across), one panel per toy corpus.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        Of ``conceptnb reproduce neighbours``, of one number of components and of models either
+        trained or not: ``row[concept]`` is a mean and a standard deviation.
+    concepts : sequence of str
+        Columns.
+    """
+    corpora = list(dict.fromkeys(row["world"] for row in rows))
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    figure, axes = new_figure(1, len(corpora), height=0.36 * len(methods) + 1.1)
+    for ax, corpus in zip(axes[0], corpora, strict=True):
+        own = {row["method"]: row for row in rows if row["world"] == corpus}
+        means = np.array([[own[method][c][0] for c in concepts] for method in methods])
+        draw_grid(ax, means, methods, concepts)
+        ax.set_title(corpus)
+        ax.tick_params(axis="x", labelsize=8)
+        ax.tick_params(axis="y", labelleft=ax is axes[0, 0])
+    return figure

@@ -1,0 +1,161 @@
+"""Figures that several parts share: numbers by concept, along a level, and as a grid."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
+
+from conceptnb.core.validation import Array
+from conceptnb.plotting.style import (
+    LINES,
+    MARKERS,
+    MUTED,
+    PALETTE,
+    draw_grid,
+    new_figure,
+    scatter_on_line,
+    share_legend,
+    styled,
+)
+
+
+@styled
+def concept_dots(
+    numbers: Mapping[str, Mapping[str, ArrayLike]],
+    label: str,
+    reference: ArrayLike | None = None,
+    limits: tuple[float, float] = (-0.03, 1.04),
+) -> Figure:
+    """Draw numbers by concept, models side by side: runs as small marks, their mean large.
+
+    Parameters
+    ----------
+    numbers : mapping from a model to a mapping from a concept to one number or an array of them
+    label : str
+        What the numbers are, for the vertical axis.
+    reference : float or array-like of shape (concepts,), optional
+        Chance or a bar to reach, for all concepts or for each, drawn as dashed lines.
+    limits : (float, float)
+        Of the vertical axis.
+    """
+    figure, axes = new_figure(1, 1, height=3.3)
+    ax = axes[0, 0]
+    names = list(next(iter(numbers.values())))
+    width = 0.84 / len(numbers)
+    for k, (model, concepts) in enumerate(numbers.items()):
+        style = {"color": PALETTE[k], "marker": MARKERS[k]}
+        for place, name in enumerate(names):
+            values = np.ravel(concepts[name])
+            x = place + (k - (len(numbers) - 1) / 2) * width
+            if len(values) > 1:
+                places = x + scatter_on_line(len(values), 0.6 * width)
+                ax.scatter(places, values, s=9, alpha=0.35, linewidths=0, rasterized=True, **style)
+            mean = {"label": model} if place == 0 else {}
+            ax.plot(x, values.mean(), ms=8, markeredgecolor="white", ls="", **style, **mean)
+    if reference is not None:
+        for place, level in enumerate(np.broadcast_to(reference, len(names))):
+            ax.hlines(level, place - 0.45, place + 0.45, color=MUTED, linestyle="--", linewidth=1)
+    ax.set_xticks(range(len(names)), [name.replace("_", " ") for name in names])
+    ax.set(ylabel=label, ylim=limits)
+    ax.grid(axis="x", visible=False)
+    if len(numbers) > 1:
+        share_legend(figure, min(3, len(numbers)), "above")
+    return figure
+
+
+@styled
+def profiles(
+    levels: ArrayLike,
+    scores: Mapping[str, ArrayLike],
+    x_label: str,
+    y_label: str = "score",
+    *,
+    log: bool = False,
+    chance: float | None = None,
+) -> Figure:
+    """Draw scores along a level, one line per name: means, and one standard deviation around.
+
+    Parameters
+    ----------
+    levels : array-like of shape (levels,)
+    scores : mapping from a name to an array of shape (levels,) or (levels, repeats)
+    x_label, y_label : str
+    log : bool
+        Whether levels are spaced by their logarithm.
+    chance : float, optional
+        A score drawn as a dotted line.
+    """
+    places = np.asarray(levels, dtype=float)
+    figure, axes = new_figure(height=3.3)
+    ax = axes[0, 0]
+    for k, (name, values) in enumerate(scores.items()):
+        table = np.asarray(values, dtype=float).reshape(len(places), -1)
+        mean, std = table.mean(axis=1), table.std(axis=1)
+        style = {"color": PALETTE[k], "marker": MARKERS[k], "linestyle": LINES[k]}
+        ax.plot(places, mean, label=name.replace("_", " "), **style)
+        ax.fill_between(places, mean - std, mean + std, color=PALETTE[k], alpha=0.15, linewidth=0)
+    if chance is not None:
+        ax.axhline(chance, color=MUTED, linestyle=":", linewidth=1.2, label="chance")
+    if log:
+        ax.set_xscale("log")
+        ax.minorticks_off()
+    ax.set_xticks(places, [f"{place:g}" for place in places])
+    ax.set(xlabel=x_label, ylabel=y_label, ylim=(-0.03, 1.05))
+    share_legend(figure, min(4, len(scores) + (chance is not None)), "above")
+    return figure
+
+
+@styled
+def value_grid(
+    values: Array,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    *,
+    x_label: str = "",
+    y_label: str = "",
+    limits: tuple[float, float] = (0, 1),
+    form: str = "{:.2f}",
+) -> Figure:
+    """Draw a matrix as coloured cells with their values: shares, accuracies or cosines.
+
+    Parameters
+    ----------
+    values : ndarray of shape (rows, columns)
+    rows, columns : sequence of str
+    x_label, y_label : str
+        What columns and rows are.
+    limits : (float, float)
+        Values at the ends of the colour map.
+    form : str
+        How a value is written, such as ``"{:.0%}"``.
+    """
+    figure, axes = new_figure(height=0.42 * len(rows) + 1.2)
+    draw_grid(axes[0, 0], np.asarray(values), rows, columns, form=form, limits=limits)
+    axes[0, 0].set(xlabel=x_label, ylabel=y_label)
+    return figure
+
+
+@styled
+def cosine_maps(cosines: Mapping[str, Array], names: Sequence[str]) -> Figure:
+    """Draw the cosines between every two groups' directions, one panel per concept.
+
+    Parameters
+    ----------
+    cosines : mapping from at most six concepts to an ndarray of shape (groups, groups)
+    names : sequence of str
+        The groups. A panel's title has the mean over pairs of different groups.
+    """
+    figure, axes = new_figure(2, 3, height=4.6)
+    for ax, (concept, values) in zip(axes.flat, cosines.items(), strict=False):
+        draw_grid(ax, values, names, [""] * len(names), form="", limits=(-1, 1), colours="PuOr")
+        others = values[~np.eye(len(values), dtype=bool)]
+        ax.set(title=f"{concept}: {others.mean():.2f}", aspect="equal", xticks=[])
+        ax.tick_params(axis="y", labelsize=7)
+    for ax in axes.flat[len(cosines) :]:
+        ax.set_axis_off()
+    picture = axes[0, 0].images[0]
+    figure.colorbar(picture, ax=list(axes.flat), label="cosine", location="right", shrink=0.6)
+    return figure
