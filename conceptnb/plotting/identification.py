@@ -122,6 +122,7 @@ def argmin_sets(world: World, rng: np.random.Generator) -> Figure:
                 ax.set_title(name)
     axes[0, 0].set_ylabel("latents (hidden)")
     axes[1, 0].set_ylabel("chart (seen)")
+    figure.supxlabel("first coordinate; upwards the second", fontsize=9.5)
     return figure
 
 

@@ -144,5 +144,7 @@ def conditioning_against_intervening(
             density = np.exp(marginal.log_density(grid[:, None]))
             ax.plot(grid, density, color=PALETTE[k], linestyle=LINES[k], label=name)
         ax.set(title=f"Z{j + 1}" + (" (wanted)" if j == node else ""), ylim=(0, 1.35), yticks=[])
+        ax.set_xlabel("value")
+    axes[0, 0].set_ylabel("density")
     axes[0, -1].legend(fontsize=8.5)
     return figure

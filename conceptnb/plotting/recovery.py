@@ -159,7 +159,7 @@ def tables_1_and_7(
     Parameters
     ----------
     paper_rows : sequence of rows
-        Of ``conceptnb.results.paper.table("table1_table7")``.
+        Of ``conceptnb.results.paper.printed("table1_table7")``.
     ours : mapping from an estimator's name to the rows of its result file
         Scores on the samples that the paper scores.
     supervised : sequence of dict

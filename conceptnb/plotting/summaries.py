@@ -110,7 +110,7 @@ def profiles(
 
 @styled
 def value_grid(
-    values: Array,
+    values: ArrayLike,
     rows: Sequence[str],
     columns: Sequence[str],
     *,
@@ -123,7 +123,7 @@ def value_grid(
 
     Parameters
     ----------
-    values : ndarray of shape (rows, columns)
+    values : array-like of shape (rows, columns)
     rows, columns : sequence of str
     x_label, y_label : str
         What columns and rows are.
@@ -133,7 +133,7 @@ def value_grid(
         How a value is written, such as ``"{:.0%}"``.
     """
     figure, axes = new_figure(height=0.42 * len(rows) + 1.2)
-    draw_grid(axes[0, 0], np.asarray(values), rows, columns, form=form, limits=limits)
+    draw_grid(axes[0, 0], np.asarray(values, dtype=float), rows, columns, form=form, limits=limits)
     axes[0, 0].set(xlabel=x_label, ylabel=y_label)
     return figure
 
