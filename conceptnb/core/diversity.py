@@ -53,8 +53,6 @@ class DiversityReport:
         Largest :math:`|(v^\top B)_i|` over unit v with :math:`v^\top M = 0`, in σ. One v
         serves all atoms if each has a v of its own, since a generic combination of them
         has no zero entry.
-    separating_environments : ndarray of int, shape (n, n)
-        Entry (i, j): the number of environments that condition on i and not on j.
     theorem2_singular_value : float
         2n-th singular value of (M, B) (0 if m < 2n).
     repeated : tuple of (int, int)
@@ -71,7 +69,6 @@ class DiversityReport:
     rank: int
     smallest_singular_value: float
     valuation_margins: Array
-    separating_environments: np.ndarray
     theorem2_singular_value: float
     repeated: tuple[tuple[int, int], ...]
 
@@ -179,7 +176,6 @@ def check_diversity(M: ArrayLike, B: ArrayLike, variance: float = 1.0) -> Divers
     rank = int(np.linalg.matrix_rank(occurs))
     margins = np.linalg.norm(_null_space(occurs.T).T @ values, axis=0)
     sizes = np.linalg.norm(values, axis=0)
-    separating = present.T.astype(int) @ (~present).astype(int)
     both = np.linalg.svd(np.hstack([occurs, values]), compute_uv=False)
     last = float(both[2 * n - 1]) if m >= 2 * n else 0.0
     rows = np.hstack([occurs, values])
@@ -187,7 +183,7 @@ def check_diversity(M: ArrayLike, B: ArrayLike, variance: float = 1.0) -> Divers
         M=occurs,
         B=values,
         assumption4=~_dependent_columns(occurs) & (margins > _TOLERANCE * (1 + sizes)),
-        assumption5=(separating > 0) | np.eye(n, dtype=bool),
+        assumption5=(present.T @ ~present) | np.eye(n, dtype=bool),
         lemma1=_lemma1_condition(occurs),
         theorem2=bool(last > _TOLERANCE * both[0]),
         rank=rank,
@@ -195,7 +191,6 @@ def check_diversity(M: ArrayLike, B: ArrayLike, variance: float = 1.0) -> Divers
             float(np.linalg.svd(occurs, compute_uv=False)[n - 1]) if m >= n else 0.0
         ),
         valuation_margins=margins,
-        separating_environments=separating,
         theorem2_singular_value=last,
         repeated=tuple(
             (e, d)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from typing import Any
 def write_text(path: Path, text: str) -> None:
     """Write `text` to `path` in one step, making its folder where needed.
 
-    Whoever reads `path`, even after a crash, finds the old content or the new one.
+    A reader of `path` finds the old content or the new one, even after a crash.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -42,15 +42,6 @@ def kept_row(
     if not path.is_file():
         write_text(path, json.dumps(compute(), allow_nan=False))
     return json.loads(path.read_text(encoding="utf-8"))
-
-
-def digest(root: Path, files: Iterable[Path]) -> str:
-    """Return one SHA-256 over the names (from `root`) and the contents of `files`."""
-    total = hashlib.sha256()
-    for path in sorted(files):
-        content = hashlib.sha256(path.read_bytes()).hexdigest()
-        total.update(f"{path.relative_to(root).as_posix()} {content}\n".encode())
-    return total.hexdigest()
 
 
 def tracked_files(folder: Path) -> list[Path]:

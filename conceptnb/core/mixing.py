@@ -188,14 +188,15 @@ class InjectivityReport:
     Parameters
     ----------
     verdict : {"injective", "not injective", "no violation found"}
-        Only a linear map can be shown to be injective from samples. A network can be
-        shown not to be; otherwise no violation was found, which is evidence, no proof.
+        Only a linear map can be shown to be injective from samples. Others can be shown
+        not to be; otherwise no violation was found, which is evidence, no proof.
     reason : str
         One sentence.
     bottleneck : int
         Smallest dimension that a latent passes through. Below d_z, f cannot be injective.
     smallest_singular_value : float
-        Of the Jacobian, minimum over the latents. At 0 two nearby latents collide.
+        Of the Jacobian, minimum over the latents. At 0 the inverse of f, if there is one,
+        is not differentiable there; a piecewise linear f is then not injective.
     closest_ratio : float
         Minimum of |f(z) - f(z')| / |z - z'| over pairs that are neighbours in x. Far
         below the smallest singular value, two distant latents nearly collide.
@@ -216,8 +217,9 @@ def check_injectivity(mixing: Mixing, Z: ArrayLike, *, rtol: float = 1e-9) -> In
     """Check whether a mixing can satisfy Assumption 1 (f injective) on given latents.
 
     Three tests: every layer must be at least d_z wide (a continuous map into a lower
-    dimension is never injective), the Jacobian must have full column rank at every
-    latent, and no two different latents of the sample may share an observation.
+    dimension is never injective), no two different latents of the sample may share an
+    observation, and the Jacobian of a piecewise linear map must have full column rank at
+    every latent. Of a smooth map a singular Jacobian decides nothing: z³ is injective.
 
     Parameters
     ----------
@@ -226,8 +228,8 @@ def check_injectivity(mixing: Mixing, Z: ArrayLike, *, rtol: float = 1e-9) -> In
     Z : array of shape (samples, d_z)
         Latents, at least two, from the base distribution.
     rtol : float
-        A singular value or distance ratio below `rtol` times the Jacobian's largest
-        singular value counts as zero.
+        A singular value below `rtol` times the largest of all latents counts as zero, and
+        a distance ratio below `rtol` times the largest at one of its two latents.
 
     Returns
     -------
@@ -243,31 +245,32 @@ def check_injectivity(mixing: Mixing, Z: ArrayLike, *, rtol: float = 1e-9) -> In
     if len(latents) < 2:
         raise ValueError(f"Z has {len(latents)} distinct rows; give at least two latents")
     bottleneck = min(mixing.d_x, getattr(mixing, "width", mixing.d_x))
-    singular = np.linalg.svd(mixing.jacobian(latents), compute_uv=False)
+    singular = np.linalg.svd(mixing.jacobian(latents), compute_uv=False).astype(np.float64)
     # With d_x < d_z the missing singular values are zero.
     smallest = float(singular[:, -1].min()) if mixing.d_x >= mixing.d_z else 0.0
-    ratio = _closest_ratio(latents, mixing(latents))
-    threshold = rtol * float(singular.max())
+    singular_there = smallest <= rtol * float(singular.max())
+    ratios, slopes = _distance_ratios(latents, mixing(latents), singular[:, 0])
+    verdict, reason = "no violation found", "locally injective at every latent of the sample"
     if bottleneck < mixing.d_z:
         verdict, reason = "not injective", f"d_z = {mixing.d_z} passes through {bottleneck}"
-    elif smallest <= threshold:
-        verdict, reason = "not injective", "the Jacobian loses rank at a latent of the sample"
-    elif ratio <= threshold:
+    elif singular_there and isinstance(mixing, (LinearMixing, MLPMixing)):
+        verdict, reason = "not injective", "the Jacobian loses rank where the map is linear"
+    elif (ratios <= rtol * slopes).any():
         verdict, reason = "not injective", "two different latents share an observation"
     elif isinstance(mixing, LinearMixing):
         verdict, reason = "injective", "the matrix has full column rank"
-    else:
-        verdict, reason = "no violation found", "locally injective at every latent of the sample"
-    return InjectivityReport(verdict, reason, bottleneck, smallest, ratio)  # type: ignore[arg-type]
+    elif singular_there:
+        reason = "the Jacobian loses rank at a latent of the sample, which decides nothing"
+    return InjectivityReport(verdict, reason, bottleneck, smallest, float(ratios.min()))  # type: ignore[arg-type]
 
 
-def _closest_ratio(Z: Array, X: Array, neighbours: int = 8) -> float:
-    """Minimum of |x - x'| / |z - z'| over each sample and its nearest neighbours in x."""
-    k = min(neighbours + 1, len(X))
-    distances, index = cKDTree(X).query(X, k=k)
+def _distance_ratios(Z: Array, X: Array, slopes: Array, most: int = 8) -> tuple[Array, Array]:
+    """Return |x - x'| / |z - z'| of nearest neighbours in x, and the larger of their slopes."""
+    distances, index = cKDTree(X).query(X, k=min(most + 1, len(X)))
     gaps = np.linalg.norm(Z[index] - Z[:, None, :], axis=2)
-    # Rows of Z are distinct, so a zero gap is the sample itself.
-    return float((distances[gaps > 0] / gaps[gaps > 0]).min())
+    apart = gaps > 0  # rows of Z are distinct, so a zero gap is the sample itself
+    steeper = np.maximum(slopes[index], slopes[:, None])
+    return distances[apart] / gaps[apart], steeper[apart]
 
 
 def _uniform_layer(fan_in: int, fan_out: int, rng: np.random.Generator) -> tuple[Array, Array]:

@@ -2,7 +2,7 @@
 
 Concepts are identified only up to permutation, scale and shift (Definition 4 and
 Remark 1), so a metric has to be blind to these. Both metrics take arrays of shape
-(samples, columns), and the two sides may have different numbers of columns.
+(samples, columns), which may have different numbers of columns.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def r2(true: ArrayLike, learned: ArrayLike) -> float:
 
 
 def _paired(true: ArrayLike, learned: ArrayLike) -> tuple[Array, Array]:
-    """Check both sides and that their rows can be the same samples."""
+    """Check both arrays and that their rows can be the same samples."""
     true_columns = _columns(true, "true")
     learned_columns = _columns(learned, "learned")
     if len(true_columns) != len(learned_columns):

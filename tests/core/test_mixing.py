@@ -110,6 +110,39 @@ def test_distant_collision_is_found_where_the_jacobian_has_full_rank():
     assert report.verdict == "not injective"
 
 
+class Power:
+    """x = z^k, whose Jacobian vanishes at 0: injective for odd k only."""
+
+    d_z = d_x = 1
+
+    def __init__(self, k):
+        self.k = k
+
+    def __call__(self, Z):
+        return np.asarray(Z) ** self.k
+
+    def jacobian(self, Z):
+        return self.k * np.asarray(Z)[:, :, None] ** (self.k - 1)
+
+
+def test_a_singular_jacobian_does_not_make_a_smooth_map_not_injective():
+    """z³ is injective, though its inverse has no derivative at 0; z² is not."""
+    Z = np.array([[-1.0], [-1e-6], [0.0], [1e-6], [0.5], [1.0]])
+    cube, square = (check_injectivity(Power(k), Z) for k in (3, 2))
+    assert cube.verdict == "no violation found"
+    assert "decides nothing" in cube.reason
+    assert square.verdict == "not injective"
+    assert "share an observation" in square.reason
+    assert cube.smallest_singular_value == square.smallest_singular_value == 0
+
+
+def test_a_network_that_is_singular_where_it_is_linear_is_not_injective():
+    flat = MLPMixing((np.diag([1.0, 0.0]), np.zeros((2, 2)), np.eye(2)), (np.zeros(2),) * 3)
+    report = check_injectivity(flat, rng().normal(size=(10, 2)))
+    assert report.verdict == "not injective"
+    assert "loses rank" in report.reason
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

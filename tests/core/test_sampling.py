@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -159,23 +157,6 @@ def test_the_literal_algorithm_draws_from_the_same_distribution():
     assert p_values.min() > 0.01 / len(p_values)
 
 
-def test_rejection_is_twenty_times_faster_than_the_literal_algorithm():
-    base, concept, variance, rng = one_design(3, 1, 0.5)
-
-    def samples_a_cpu_second(draw, n):
-        start = time.process_time()
-        draw(n)
-        return n / (time.process_time() - start)
-
-    literal = samples_a_cpu_second(
-        lambda n: [sample_one(base, concept, variance, rng) for _ in range(n)], 300
-    )
-    batched = samples_a_cpu_second(
-        lambda n: sample_rejection(base, concept, variance, n, rng), 200_000
-    )
-    assert batched >= 20 * literal
-
-
 def test_any_base_can_be_rejected_from():
     base, concept, variance, _ = one_design(3, 1, 0.5)
     known = sample_rejection(base, concept, variance, 500, np.random.default_rng(1))
@@ -219,13 +200,13 @@ def test_environments_come_labelled_and_in_the_papers_numbers(rng):
     np.testing.assert_array_equal(np.bincount(environment), [7, 10, 10, 10])
 
 
-def test_hopeless_rejection_stops_at_once_with_its_predicted_rate(rng):
+def test_hopeless_rejection_stops_before_a_draw_with_its_predicted_rate(rng):
     base = random_mixture(3, rng)
     far = Concept([[1.0, 0.0, 0.0]], [50.0])
-    start = time.process_time()
+    before = rng.bit_generator.state
     with pytest.raises(ValueError, match=r"max_draws = 100000000 .* predicted to be 10\^-\d+"):
         sample_rejection(base, far, 0.005, 10, rng)
-    assert time.process_time() - start < 1
+    assert rng.bit_generator.state == before
     assert acceptance_rate(base, far, 0.005) == 0.0
     assert np.isfinite(acceptance_rate(base, far, 0.005, log=True))
     with pytest.raises(ValueError, match=r"acceptance rate is 0\.0e"):

@@ -8,9 +8,10 @@ jupyter-cache does) would go on showing outputs that the package no longer produ
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 
-from conceptnb.core.files import digest, tracked_files
+from conceptnb.core.files import tracked_files
 from tools.book.project import Project
 
 
@@ -18,7 +19,7 @@ def surroundings(project: Project) -> str:
     """Return the hash of what all chapters share: package, results and lock."""
     root = project.root
     files = tracked_files(root / "conceptnb") + sorted((root / "results").glob("*.json"))
-    return digest(root, [*files, *_existing(root / "requirements.lock")])
+    return _digest(root, [*files, *_existing(root / "requirements.lock")])
 
 
 def of_chapter(project: Project, chapter: Path, shared: str | None = None) -> str:
@@ -32,7 +33,7 @@ def of_chapter(project: Project, chapter: Path, shared: str | None = None) -> st
     shared : str, optional
         What `surroundings` returned, to hash the package once for many chapters.
     """
-    own = digest(project.root, [chapter])
+    own = _digest(project.root, [chapter])
     return _join(own, shared if shared is not None else surroundings(project), project.address)
 
 
@@ -41,7 +42,16 @@ def of_site(project: Project, chapters: list[str]) -> str:
     root = project.root
     files = tracked_files(root / "book")
     settings = _existing(root / "_config.yml", root / "_toc.yml", root / "pyproject.toml")
-    return _join(digest(root, files + settings), surroundings(project), *chapters)
+    return _join(_digest(root, files + settings), surroundings(project), *chapters)
+
+
+def _digest(root: Path, files: Iterable[Path]) -> str:
+    """Return one SHA-256 over the names (from `root`) and the contents of `files`."""
+    total = hashlib.sha256()
+    for path in sorted(files):
+        content = hashlib.sha256(path.read_bytes()).hexdigest()
+        total.update(f"{path.relative_to(root).as_posix()} {content}\n".encode())
+    return total.hexdigest()
 
 
 def _existing(*paths: Path) -> list[Path]:
