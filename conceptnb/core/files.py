@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 
 def write_text(path: Path, text: str) -> None:
@@ -26,22 +22,6 @@ def write_text(path: Path, text: str) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
-
-
-def kept_row(
-    folder: Path | None, key: str, compute: Callable[[], dict[str, Any]]
-) -> dict[str, Any]:
-    """Return what `compute` gives, or what an earlier call kept in `folder` under the same key.
-
-    `key` has to name all that the row depends on, the code included. Without a folder nothing
-    is kept.
-    """
-    if folder is None:
-        return compute()
-    path = folder / f"{hashlib.sha256(key.encode()).hexdigest()[:24]}.json"
-    if not path.is_file():
-        write_text(path, json.dumps(compute(), allow_nan=False))
-    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def tracked_files(folder: Path) -> list[Path]:

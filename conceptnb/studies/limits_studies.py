@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import multiprocessing
 import resource
@@ -17,7 +18,7 @@ from tqdm.auto import tqdm
 
 from conceptnb.core.conditioning_distributions import CONDITIONINGS
 from conceptnb.core.design import PAPER_VARIANCE
-from conceptnb.core.files import kept_row
+from conceptnb.core.files import write_text
 from conceptnb.core.problems import MixingKind, Setting
 from conceptnb.results.store import source_hash
 from conceptnb.studies.limits_cells import Cell, DesignKind, measure, summary
@@ -226,3 +227,19 @@ def _with_peak_memory(cell: Cell, seeds: Sequence[int], fit: Measure) -> dict[st
     # In KiB, except on macOS, where it is in bytes.
     row["peak_gb"] = round(peak * (1 if sys.platform == "darwin" else 1024) / 1e9, 3)
     return row
+
+
+def kept_row(
+    folder: Path | None, key: str, compute: Callable[[], dict[str, Any]]
+) -> dict[str, Any]:
+    """Return what `compute` gives, or what an earlier call kept in `folder` under the same key.
+
+    `key` has to name all that the row depends on, the code included. Without a folder nothing
+    is kept.
+    """
+    if folder is None:
+        return compute()
+    path = folder / f"{hashlib.sha256(key.encode()).hexdigest()[:24]}.json"
+    if not path.is_file():
+        write_text(path, json.dumps(compute(), allow_nan=False))
+    return json.loads(path.read_text(encoding="utf-8"))

@@ -13,10 +13,10 @@ import torch
 from tqdm.auto import tqdm
 
 from conceptnb import results
-from conceptnb.core.files import kept_row
 from conceptnb.core.problems import PAPER_SEEDS, TABLE_1
 from conceptnb.learning.baselines.network_training import Budget
 from conceptnb.studies.baseline_comparison import METHODS, SCORES, compare
+from conceptnb.studies.limits_studies import kept_row
 
 MODULES = [
     f"conceptnb.{package}{name}"
