@@ -3,77 +3,67 @@
 Every exercise with the label ``ex-NAME`` has a check ``check.ex_NAME``. A learner calls it on
 an answer; an answer that is still ``...`` is not wrong, only not there yet::
 
-    from conceptnb import check
+    from conceptnb import exercises as check
 
     answer = ...
     check.ex_distance(answer)
 
-The exercises of chapter NN stand in ``conceptnb/check/chapter_NN.py``: for each a function that
-computes the right answer, by a way of its own where there is one, and the common wrong answers
-with what to say to them.
+Each part of the book has one file here, in which its exercises are declared. A file is imported
+when the first of its exercises is used, so that the first parts need no torch. A plain dictionary
+there is a `Choice`: each word on offer, and what is said to it.
 """
 
 from __future__ import annotations
 
 import importlib
-import pkgutil
+import re
 from functools import cache
+from pathlib import Path
 
-from conceptnb.exercises.exercise import (
-    Choice,
-    Construction,
-    Exercise,
-    Value,
-    WrongAnswerError,
-    choice,
-    construction,
-    value,
-)
+from conceptnb.exercises.engine import Choice, Construction, Exercise, Value, WrongAnswerError
 
-__all__ = [
-    "Choice",
-    "Construction",
-    "Exercise",
-    "Value",
-    "WrongAnswerError",
-    "choice",
-    "construction",
-    "exercises",
-    "value",
-]
+__all__ = ["Choice", "Construction", "Exercise", "Value", "WrongAnswerError", "exercises"]
+
+
+def exercises() -> dict[str, Exercise]:
+    """Return the exercises of the whole book, by name (``ex_distance``)."""
+    return {name: _load(name) for name in _parts()}
 
 
 @cache
-def exercises() -> dict[str, Exercise]:
-    """Return the exercises of all chapters, by name (``ex_distance``).
+def _parts() -> dict[str, str]:
+    """Return the module that declares each exercise, read off the sources, importing none.
 
     Raises
     ------
     RuntimeError
-        If two chapters use one name: labels are unique in the whole book.
+        If one name is declared twice: labels are unique in the whole book.
     """
-    found: dict[str, Exercise] = {}
-    for module in pkgutil.iter_modules(__path__):
-        if not module.name.startswith("chapter_"):
-            continue
-        chapter = importlib.import_module(f"{__name__}.{module.name}")
-        for name, exercise in vars(chapter).items():
-            if isinstance(exercise, Exercise):
-                if name in found:
-                    raise RuntimeError(f"two exercises are called {name}")
-                found[name] = exercise
+    found: dict[str, str] = {}
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        for name in re.findall(r"^(ex_\w+) = ", path.read_text(encoding="utf-8"), re.MULTILINE):
+            if name in found:
+                raise RuntimeError(f"{name} is declared in {found[name]}.py and {path.name}")
+            found[name] = path.stem
     return found
+
+
+@cache
+def _load(name: str) -> Exercise:
+    declared = getattr(importlib.import_module(f"{__name__}.{_parts()[name]}"), name)
+    return Choice(declared) if isinstance(declared, dict) else declared
 
 
 def __getattr__(name: str) -> Exercise:
     """Look an exercise up the first time it is used (PEP 562)."""
+    if name in _parts():
+        return _load(name)
     if name.startswith("ex_"):
-        if name in exercises():
-            return exercises()[name]
-        near = ", ".join(sorted(exercises()))
-        raise AttributeError(f"there is no exercise {name}; there are {near}")
+        raise AttributeError(
+            f"there is no exercise {name}; there are {', '.join(sorted(_parts()))}"
+        )
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return [*__all__, *exercises()]
+    return [*__all__, *_parts()]

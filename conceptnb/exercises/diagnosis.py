@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Close = Callable[[NDArray[Any], NDArray[Any]], NDArray[np.bool_]]
+_Close = Callable[[NDArray[Any], NDArray[Any]], NDArray[np.bool_]]
 
 # Tried in this order: the first that agrees is named.
 _PATTERNS: tuple[tuple[str, Callable[[NDArray[Any]], NDArray[Any]]], ...] = (
@@ -24,7 +24,7 @@ _PATTERNS: tuple[tuple[str, Callable[[NDArray[Any]], NDArray[Any]]], ...] = (
 )
 
 
-def read(answer: Any, solution: NDArray[Any]) -> tuple[NDArray[Any] | None, str]:
+def read_answer(answer: Any, solution: NDArray[Any]) -> tuple[NDArray[Any] | None, str]:
     """Return an answer as an array that can be compared, or None and what hinders it.
 
     Parameters
@@ -54,13 +54,15 @@ def read(answer: Any, solution: NDArray[Any]) -> tuple[NDArray[Any] | None, str]
     return mine, ""
 
 
-def difference(mine: NDArray[Any], solution: NDArray[Any], close: Close, entries: str = "") -> str:
+def describe_difference(
+    mine: NDArray[Any], solution: NDArray[Any], close: _Close, entries: str = ""
+) -> str:
     """Return in which way an array differs from the right one.
 
     Parameters
     ----------
     mine, solution : ndarray
-        As `read` returns them; they are known to differ.
+        As `read_answer` returns them; they are known to differ.
     close : callable
         Whether entries agree, as a boolean array.
     entries : str
@@ -83,7 +85,7 @@ def difference(mine: NDArray[Any], solution: NDArray[Any], close: Close, entries
     return _entries(~close(mine, solution), meaning)
 
 
-def _pattern(mine: NDArray[Any], solution: NDArray[Any], close: Close) -> str:
+def _pattern(mine: NDArray[Any], solution: NDArray[Any], close: _Close) -> str:
     """Return what all entries have in common with the right ones, or nothing."""
     with np.errstate(all="ignore"):
         for says, pattern in _PATTERNS:

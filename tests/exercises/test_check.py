@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conceptnb import exercises as check
-from conceptnb.exercises.exercise import NOT_ANSWERED
+from conceptnb.exercises.engine import NOT_ANSWERED
 
 EXERCISES = check.exercises()
 each = pytest.mark.parametrize("exercise", EXERCISES.values(), ids=EXERCISES)

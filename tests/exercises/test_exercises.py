@@ -10,7 +10,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from conceptnb import exercises as check
-from conceptnb.exercises.exercise import NOT_ANSWERED
+from conceptnb.exercises.engine import NOT_ANSWERED
 from tools.book.project import Project
 
 PROJECT = Project(Path(__file__).resolve().parents[2])

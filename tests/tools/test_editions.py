@@ -10,7 +10,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from conceptnb.exercises.exercise import NOT_ANSWERED
+from conceptnb.exercises.engine import NOT_ANSWERED
 from tools.book import __main__ as command
 from tools.book import editions, pairs
 from tools.book.project import Project

@@ -20,7 +20,7 @@ from nbconvert.preprocessors import TagRemovePreprocessor
 from nbformat import NotebookNode
 
 from conceptnb.core.files import write_text
-from conceptnb.exercises.exercise import NOT_ANSWERED
+from conceptnb.exercises.engine import NOT_ANSWERED
 from tools.book import pairs
 from tools.book.project import Project
 

@@ -1,0 +1,230 @@
+"""What an exercise is: a right answer, the wrong ones that people give, and what to say to them.
+
+Three kinds suffice. A `Value` is a number or an array, a `Choice` is one of a few words, and a
+`Construction` is anything that has a property, of which there are many. Each is declared as data;
+a function stands where something has to be computed.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conceptnb.exercises.diagnosis import describe_difference, read_answer
+
+NOT_ANSWERED = "Not answered yet: put your answer in place of the ... and run the cell again."
+_RIGHT = "Right. "
+
+
+class WrongAnswerError(AssertionError):
+    """An answer is wrong; the message says in which way."""
+
+    def _render_traceback_(self) -> list[str]:
+        """Show a notebook's reader the message, without the calls that led to it."""
+        return [_lines(str(self))]
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Exercise(ABC):
+    """One exercise: call it on an answer.
+
+    Parameters
+    ----------
+    right : str
+        What to say to a right answer: the point of the exercise.
+    given : callable, optional
+        Returns an example of the further arguments that a chapter passes beside the answer.
+    """
+
+    right: str = ""
+    given: Callable[[], tuple[Any, ...]] = tuple
+
+    def __call__(self, answer: Any, *given: Any) -> None:
+        """Say whether `answer` is right, or that it is not there yet.
+
+        Parameters
+        ----------
+        answer : object
+            The learner's answer; ``...`` where there is none.
+        *given : object
+            What the answer was computed from, where the exercise asks for it.
+
+        Raises
+        ------
+        WrongAnswerError
+            If the answer is wrong; the message says what is wrong about it.
+        """
+        if _is_missing(answer):
+            print(NOT_ANSWERED)
+            return
+        if complaint := self.complaint(answer, *given):
+            raise WrongAnswerError(f"Not yet. {complaint}")
+        print(_lines(_RIGHT + self.right))
+
+    @abstractmethod
+    def complaint(self, answer: Any, *given: Any) -> str | None:
+        """Return what is wrong with `answer`, or None if it is right."""
+
+    @abstractmethod
+    def example(self) -> Any:
+        """Return a right answer, for what `given` returns."""
+
+    @abstractmethod
+    def wrong_examples(self) -> Iterator[tuple[Any, str]]:
+        """Yield wrong answers, each with words that the complaint about it contains."""
+
+
+@dataclass(eq=False, repr=False)
+class Value(Exercise):
+    """An exercise whose answer is a number or an array.
+
+    Parameters
+    ----------
+    answer : number, array-like or callable
+        The right answer, or a function that computes it from what a chapter passes.
+    mistakes : dict
+        What to say to a common wrong answer -> that answer, or a function of the right one.
+    rtol, atol : float
+        Tolerance of `numpy.isclose`. 1 % by default, so that three digits are enough.
+    entries : str
+        What the rows, columns or entries of an array are ("rows are atoms"), for complaints.
+    """
+
+    answer: Any
+    _: KW_ONLY
+    mistakes: Mapping[str, Any]
+    rtol: float = 0.01
+    atol: float = 1e-8
+    entries: str = ""
+
+    def complaint(self, answer: Any, *given: Any) -> str | None:
+        """Compare with the right answer, then with the known mistakes, then by pattern."""
+        solution = self._solution(*given)
+        mine, problem = read_answer(answer, solution)
+        if mine is None:
+            return problem
+        if self._agrees(mine, solution):
+            return None
+        for says, wrong in self.mistakes.items():
+            if self._agrees(mine, _of(wrong, solution)):
+                return says
+        return describe_difference(mine, solution, self._close, self.entries)
+
+    def example(self) -> Any:
+        """Return the right answer."""
+        return self._solution(*self.given())
+
+    def wrong_examples(self) -> Iterator[tuple[Any, str]]:
+        """Yield every known mistake."""
+        yield from ((_of(wrong, self.example()), says) for says, wrong in self.mistakes.items())
+
+    def _solution(self, *given: Any) -> NDArray[Any]:
+        return np.asarray(self.answer(*given) if callable(self.answer) else self.answer)
+
+    def _close(self, mine: NDArray[Any], other: NDArray[Any]) -> NDArray[np.bool_]:
+        return np.isclose(mine, other, rtol=self.rtol, atol=self.atol)
+
+    def _agrees(self, mine: NDArray[Any], other: NDArray[Any]) -> bool:
+        if mine.dtype.kind == "b" or mine.shape != other.shape:
+            return mine.shape == other.shape and bool((mine == other).all())
+        return bool(self._close(mine, other).all())
+
+
+@dataclass(eq=False, repr=False)
+class Choice(Exercise):
+    """An exercise whose answer is one of a few words.
+
+    Parameters
+    ----------
+    options : dict of str to str
+        Each word on offer, in lower case -> what to say to it. To the right one that begins with
+        "Right. ", to the others it says why they are wrong.
+    """
+
+    options: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        (said,) = (says for says in self.options.values() if says.startswith(_RIGHT))
+        self.right = said.removeprefix(_RIGHT)
+
+    def complaint(self, answer: Any, *given: Any) -> str | None:
+        """Compare with the right word; say why another one is wrong."""
+        offered = ", ".join(repr(option) for option in self.options)
+        if not isinstance(answer, str):
+            return f"The answer is one of {offered}; got {_kind(answer)}."
+        word = answer.strip().lower()
+        if word not in self.options:
+            return f"{answer!r} is none of {offered}."
+        return None if word == self.example() else self.options[word]
+
+    def example(self) -> str:
+        """Return the right word."""
+        return next(word for word, says in self.options.items() if says.startswith(_RIGHT))
+
+    def wrong_examples(self) -> Iterator[tuple[Any, str]]:
+        """Yield every other word."""
+        yield from ((word, says) for word, says in self.options.items() if word != self.example())
+
+
+@dataclass(eq=False, repr=False)
+class Construction(Exercise):
+    """An exercise whose answer is anything with a property.
+
+    Parameters
+    ----------
+    property : callable
+        Given an answer and what a chapter passes, returns a complaint, or None if it is right.
+    one_right : callable
+        Returns one right answer.
+    wrong : dict of str to callable
+        Words of a complaint -> a function that returns a wrong answer that meets it.
+    kind : type, optional
+        What an answer has to be an instance of.
+    """
+
+    property: Callable[..., str | None]
+    _: KW_ONLY
+    one_right: Callable[[], Any]
+    wrong: Mapping[str, Callable[[], Any]]
+    kind: type = object
+
+    def complaint(self, answer: Any, *given: Any) -> str | None:
+        """Look for the property."""
+        if not isinstance(answer, self.kind):
+            return f"The answer is of type {self.kind.__name__}; got {_kind(answer)}."
+        return self.property(answer, *given)
+
+    def example(self) -> Any:
+        """Return one right answer."""
+        return self.one_right()
+
+    def wrong_examples(self) -> Iterator[tuple[Any, str]]:
+        """Yield the declared wrong answers."""
+        yield from ((make(), says) for says, make in self.wrong.items())
+
+
+def _is_missing(answer: Any) -> bool:
+    """Return whether an answer is ``...``, or holds one."""
+    if isinstance(answer, tuple | list):
+        return any(_is_missing(part) for part in answer)
+    return answer is ...
+
+
+def _of(wrong: Any, solution: NDArray[Any]) -> NDArray[Any]:
+    found = np.asarray(wrong(solution) if callable(wrong) else wrong)
+    return found.astype(bool) if solution.dtype.kind == "b" else found
+
+
+def _lines(text: str) -> str:
+    """Break a message as a page does, which a cell's output does not."""
+    return textwrap.fill(text, width=88)
+
+
+def _kind(answer: Any) -> str:
+    return "None" if answer is None else type(answer).__name__

@@ -1,0 +1,432 @@
+"""Exercises on the contrastive learner: algorithm, tables, limits, metrics, baselines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conceptnb import results
+from conceptnb.core.design import paper_design
+from conceptnb.core.mixing import MLPMixing
+from conceptnb.core.problems import PAPER_SEEDS, TABLE_1, TABLE_7, draw_problem
+from conceptnb.core.scores import mcc, r2
+from conceptnb.core.validation import Array
+from conceptnb.exercises.engine import Construction, Value
+from conceptnb.studies.limits_report import study_rows
+
+# The contrastive algorithm
+
+ex_peak_of_a_head = Value(  # where the tied head -h²/2 + 1.4 h is largest: equation (87)
+    1.4,
+    rtol=1e-6,
+    atol=1e-3,
+    right="The curvature -1/2 makes σ the unit, and the peak is where the plane is.",
+    mistakes={
+        "Compare with -(h - c)²/2 = -h²/2 + c h + const: c is γ itself.": 0.7,
+        "That is the constant. Where is the quadratic largest?": 0.98,
+        "The sign: -h²/2 + 1.4 h grows with h at 0.": -1.4,
+    },
+)
+
+ex_gamma_zero = Value(  # for which designs one centre per atom suffices: (87) against the log-odds
+    [True, True, False],
+    entries="designs (a), (b), (c)",
+    right="A bias shifts the centre of all environments of an atom alike. The authors' designs "
+    "are of the third kind.",
+    mistakes={
+        "An atom's bias is one number. Can it stand at two valuations at once?": [1] * 3,
+        "In (b) both environments of the atom have one centre, so one bias will do.": [1, 0, 0],
+        "With γ = 0 the centre of environment e is h = 0; a bias in the encoder moves it.": [0] * 3,
+    },
+)
+
+ex_luck = Value(  # the starts for a success with probability 0.99, by trying numbers in turn
+    [
+        next(s for s in range(1, 99) if 1 - (1 - 0.6**4) ** s >= 0.99),
+        next(s for s in range(1, 99) if (1 - 0.4**s) ** 4 >= 0.99),
+    ],
+    rtol=1e-6,
+    entries="joint starts, starts of each atom",
+    right="Seven starts of each atom cost as much as seven joint ones, of which 34 are needed.",
+    mistakes={
+        "Round up: with fewer the probability is below 0.99.": [33, 6],
+        "The other way round: joint starts first.": [7, 34],
+        "The joint start succeeds with 0.6⁴, not with 0.6.": [6, 7],
+        "All four atoms have to be found: each with probability 0.99 to the power 1/4.": [34, 6],
+    },
+)
+
+ex_unit = {  # in which unit a tied head learns valuations: Lemma 3 and (87)
+    "sigma": "Right. h = ±<a, z>/σ up to a shift: with σ known, differences of valuations are "
+    "learned in absolute units.",
+    "variance": "The curvature of the log-odds in <a, z> is 1/2σ², the head's in h 1/2: so h is?",
+    "free": "A free β could absorb any unit. Here β is tied to 1/2.",
+}
+
+
+def _fewer_starts(answer: Any) -> str | None:
+    gaps = np.asarray(answer)
+    if gaps.dtype.kind not in "iuf" or gaps.shape != (5,):
+        return f"The answer is five numbers, one per generator; got {gaps.dtype} {gaps.shape}."
+    if gaps.min() < -1e-3:
+        return "Ten starts cannot end above one: subtract the other way round."
+    if gaps.min() > 0.5:
+        return "Those look like the losses themselves; subtract the loss of ten starts."
+    return None
+
+
+ex_fewer_starts = Construction(  # losses of few starts minus those of many, never negative
+    _fewer_starts,
+    right="Zero: found at the first attempt. The larger the gap, the more atoms were missed.",
+    wrong={
+        "five numbers": lambda: np.zeros(4),
+        "the other way round": lambda: -np.array([0.0, 0.02, 0.0, 0.0, 0.11]),
+        "losses themselves": lambda: np.array([1.1, 1.2, 1.1, 1.1, 1.15]),
+        "numbers": lambda: ["a"] * 5,
+    },
+    one_right=lambda: np.array([0.0, 0.02, 0.0, 0.0, 0.11]),
+)
+
+# Tables 1 and 7
+
+_STUCK = 0.005  # nats above the oracle's held-out loss
+
+
+def _hard_seed() -> int:
+    def weakest(seed: int) -> float:
+        problem = draw_problem(TABLE_1[0], seed, samples=2)
+        base = problem.base
+        covariance = np.tensordot(base.weights, base.covariances, 1)
+        covariance += np.cov(base.means.T, aweights=base.weights, bias=True)
+        return float(np.diag(problem.atoms @ covariance @ problem.atoms.T).min())
+
+    return min(PAPER_SEEDS, key=weakest)
+
+
+ex_hard_seed = Value(  # the seed whose weakest valuation varies least, from the base's covariance
+    _hard_seed,
+    rtol=0,
+    atol=0.1,
+    right="Its second valuation hardly varies in units of σ, so its environments hardly differ "
+    "from the base.",
+    mistakes={
+        "Shorter atoms than the others', but both valuations vary by more than σ. Look at the "
+        "deviations of the valuations beside σ.": 5,
+        "Those are seeds, not places in the list: seeds are 3 to 7.": 1,
+    },
+)
+
+_TWICE = np.array([1.0, 2 * np.sqrt(2)])
+
+ex_five_seeds = Value(  # the error of a mean of five, and twice that of a difference of two means
+    np.sqrt(0.08**2 / 5) * _TWICE,
+    rtol=0.03,
+    entries="standard error of the mean, surprising difference",
+    right="The paper's 0.86 and a mean of 0.95 are no contradiction.",
+    mistakes={
+        "0.08 is the deviation of a single problem; a mean of five varies less.": 0.08 * _TWICE,
+        "Both means of a difference vary: their variances add.": lambda x: x * [1, 0.5**0.5],
+        "One standard error is nothing surprising; two are.": lambda x: x * [1, 0.5],
+        "Deviations go with the root of the number of problems.": 0.016 * _TWICE,
+    },
+)
+
+
+def _stuck_runs() -> list[int]:
+    def count(stored: results.Results) -> int:
+        by_seed = zip(stored.rows, stored.notes["by_seed"], strict=True)
+        linear = [seeds for row, seeds in by_seed if row["mixing"] == "linear"]
+        excess = [np.subtract(s["held_out_loss"], s["oracle_loss"]) for s in linear]
+        return int((np.concatenate(excess) > _STUCK).sum())
+
+    return [count(results.load(name)) for name in ("synthetic_faithful", "synthetic_best")]
+
+
+ex_stuck_runs = Value(  # linear runs well above the oracle: the stored losses of Tables 1 and 7
+    _stuck_runs,
+    rtol=0,
+    atol=0.1,
+    entries="authors' protocol, best estimator",
+    right="The loss knows which runs are stuck, and a search by atoms leaves none.",
+    mistakes={
+        "First the authors' protocol, then the best estimator.": lambda x: x[::-1],
+        "Count runs, not rows: every row has five.": lambda x: np.ceil(x / 5),
+        "There are thirty linear runs of each: count those above, not below.": lambda x: 30 - x,
+    },
+)
+
+
+def _which_rows() -> NDArray[np.bool_]:
+    sizes = [(s.d_z, s.d_x) for s in TABLE_1 + TABLE_7 if s.mixing == "nonlinear"]
+    rng = np.random.default_rng(0)
+
+    def rank(d_z: int, d_x: int) -> int:
+        mixing, point = MLPMixing.random(d_z, d_x, rng), rng.normal(size=d_z)
+        steps = (mixing(point + 1e-6 * np.eye(d_z)) - mixing(point[None])) / 1e-6
+        return int(np.linalg.matrix_rank(steps, tol=1e-5))
+
+    return np.array([rank(*size) == size[0] for size in sizes])
+
+
+ex_which_rows = Value(  # which rows' random networks have a Jacobian of full rank: Assumption 1
+    _which_rows,
+    entries="d_z of 3, 4, 8, 15, 20, 25",
+    right="The hidden layer is the bottleneck, whatever d_x is.",
+    mistakes={
+        "d_x is larger than d_z in every row, but x is computed from a layer of 16.": [1] * 6,
+        "15 dimensions do pass through a layer of 16.": [1, 1, 1, 0, 0, 0],
+        "Asked is where the mixing CAN be injective.": lambda x: ~x,
+    },
+)
+
+# What limits identifiability
+
+
+def _which_atom_folds() -> NDArray[np.bool_]:
+    design = paper_design(4)
+    _, values, right = np.linalg.svd(design.M.T)
+    null = right[(values > 1e-9 * values[0]).sum() :]
+    return np.asarray((np.abs(null @ design.B) > 1e-9).any(axis=0))
+
+
+ex_which_atom_folds = Value(  # which atoms the null space of M reaches through B: Assumption 4
+    _which_atom_folds,
+    entries="atoms 1 to 4",
+    right="Only the atom that occurs in two environments, at two valuations.",
+    mistakes={
+        "Each atom has an environment: Assumption 2. Assumption 4 asks for vᵀM = 0.": [1] * 4,
+        "Asked is which are covered, not which fold.": lambda x: ~x,
+        "Count again: which of the five environments share an atom?": [0] * 4,
+    },
+)
+
+ex_fewer_than_n = {  # what squares (v - b)² leave open for a linear encoder: Definition 4
+    "sign": "Right. A matrix of rank one has one eigenvector, known up to its sign, and "
+    "Definition 4 leaves signs free.",
+    "direction": "The Hessian of g_e in x has rank one: what is its eigenvector?",
+    "side": "A fold takes an encoder that bends. Can a linear one fold?",
+    "nothing": "-h and h have the same square. Which of them is learned?",
+}
+
+ex_wrong_parabola = {  # whose log-odds a parabola in the valuation fits worst: Appendix C
+    "gaussian": "Its log-odds are a parabola to rounding: that is (86).",
+    "student": "Its tails are wrong, but it is a function of the valuation alone.",
+    "window": "Constant where samples can be, so nothing is left over but the edge.",
+    "enforced": "It divides by the base's density of the valuation: a function of the valuation.",
+    "averaged": "Right. It averages over what else varies, so its log-odds are no function of the "
+    "valuation.",
+}
+
+ex_noise_ceiling = Value(  # which share of the loss in R² the noise explains, from the stored study
+    lambda: (1 - _noisiest()[1]) / (1 - _noisiest()[0]),
+    rtol=0.02,
+    right="Most of what R² lost was lost in the noise, before anything was learned.",
+    mistakes={
+        "That is the ratio of the two R², not of their distances from one.": lambda _: (
+            _noisiest()[0] / _noisiest()[1]
+        ),
+        "The other way round: the ceiling's distance over the learner's.": lambda x: 1 / x,
+        "That is the ceiling's distance: divide it by the learner's.": lambda _: 1 - _noisiest()[1],
+    },
+)
+
+
+def _noisiest() -> tuple[float, float]:
+    """Return R² of the learner and of its ceiling at the highest level of noise."""
+    rows = [row for row in study_rows("noise") if row["mixing"] == "linear"]
+    noisiest = max(rows, key=lambda row: row["level"])
+    return noisiest["r2_mean"], noisiest["supervised_r2_mean"]
+
+
+# What the metrics mean
+
+ex_r2_forgives = Value(  # which maps of a representation leave R² and MCC as they are: Section 6
+    [[True] * 4, [True, True, True, False]],
+    entries="rows are R² and MCC; columns are permutation, scaling with sign, shift, mixing",
+    right="Definition 4 leaves open what MCC forgives; R² forgives mixing, too.",
+    mistakes={
+        "Mixing changes correlations with single columns: MCC does not forgive it.": [[1] * 4] * 2,
+        "R² looks at the span of all columns, which mixing does not change.": [[1, 1, 1, 0]] * 2,
+        "MCC takes absolute values of correlations: scale and sign do not matter.": (
+            [[1] * 4, [1, 0, 1, 0]]
+        ),
+        "First R², then MCC.": lambda x: x[::-1],
+    },
+)
+
+_ANGLES = np.deg2rad([0, 15, 30, 45])
+
+ex_45 = Value(  # the MCC of two independent concepts rotated by an angle: Section 6
+    np.cos(_ANGLES),
+    entries="0, 15, 30 and 45 degrees",
+    right="No rotation of two concepts has a lower MCC than 0.71, and each has R² = 1.",
+    mistakes={
+        "From 45 degrees on, the sine is larger; before it, the cosine.": np.sin(_ANGLES),
+        "Both concepts are matched well or badly alike: there is no averaging with the sine.": (
+            (np.cos(_ANGLES) + np.sin(_ANGLES)) / 2
+        ),
+    },
+)
+
+ex_worst_rotation = Value(  # the lowest MCC of an orthogonal mixture of four independent concepts
+    np.sqrt(1 / 4),
+    right="1/√n, where a Hadamard matrix exists. R² stays 1.",
+    mistakes={
+        "That is the bound in two dimensions; here four columns can share a concept.": 0.5**0.5,
+        "The rows have length 1: four equal entries are 1/2 each, not 1/4.": 0.25,
+        "An orthogonal mixture keeps all information, so R² is 1; its MCC is not.": 1.0,
+        "A correlation of 0 with every column would leave nothing of the concept.": 0.0,
+    },
+)
+
+
+def _normal(*shape: int) -> Array:
+    return np.random.default_rng(0).normal(size=shape)
+
+
+def _folded(answer: Any, folded: Array, true: Array) -> str | None:
+    target = np.asarray(answer)
+    if target.dtype.kind not in "iuf" or target.shape != true.shape:
+        return f"The target is an array of numbers of shape {true.shape}; got {target.shape}."
+    found = mcc(target, folded)
+    if found < 0.999:
+        return f"Folded and target have an MCC of {found:.2f}. What is left of a folded sheet?"
+    if not np.allclose(target, np.abs(true)):
+        return "That is close to the folded one itself. Give a function of the true valuations."
+    return None
+
+
+ex_folded = Construction(  # what a folded representation matches, computed from the truth
+    _folded,
+    right="It knows the sizes. No permutation, scale and shift undoes the fold, so an "
+    "identifiability theorem has to count it as a failure.",
+    wrong={
+        "Folded and target have an MCC of 0.": lambda: _normal(200, 3),
+        "shape (200, 3)": lambda: np.ones((200, 2)),
+        "the folded one itself": lambda: 2 * np.abs(_normal(200, 3)) + 1,
+        "numbers": lambda: "sizes",
+    },
+    one_right=lambda: np.abs(_normal(200, 3)),
+    given=lambda: (np.abs(_normal(200, 3)), _normal(200, 3)),
+)
+
+ex_match = Value(  # the MCC of two concepts from their correlations: Section 6
+    max(0.9 + 0.1, 0.3 + 0.8) / 2,
+    rtol=1e-6,
+    right="Permutations only: a representation has to earn its match column by column.",
+    mistakes={
+        "That is the mean over all pairs; the best one-to-one match is asked for.": 0.525,
+        "Taking the best column for each concept uses the first column twice.": 0.85,
+        "That is the match of the largest correlation. Is the sum of the other one larger?": 0.5,
+    },
+)
+
+# Against baselines
+
+
+def _pca_r2(answer: Any) -> str | None:
+    Q = np.asarray(answer)
+    if Q.dtype.kind not in "iuf" or Q.shape != (3, 3):
+        return f"The answer is a 3 × 3 matrix of numbers; got {Q.dtype} {Q.shape}."
+    if not np.isfinite(Q).all() or np.linalg.cond(Q) > 1e6:
+        return "The matrix is not invertible, so it loses a part of the latents, and R² falls."
+    if r2(_normal(50, 3), _normal(50, 3) @ Q) < 1 - 1e-6:
+        return "R² fell, so the matrix is nearly not invertible."
+    if ((np.abs(Q) > 1e-9 * np.abs(Q).max()).sum(axis=0) == 1).all():
+        return "A permutation with scaling: MCC forgives that too. Mix the columns."
+    return None
+
+
+ex_pca_r2 = Construction(  # an invertible map that mixes: MCC changes, R² does not
+    _pca_r2,
+    right="R² is still one: it forgives every invertible map. MCC does not.",
+    wrong={
+        "3 × 3": lambda: np.eye(2),
+        "not invertible": lambda: np.ones((3, 3)),
+        "permutation": lambda: 2 * np.eye(3)[[2, 0, 1]],
+        "numbers": lambda: [["a"] * 3] * 3,
+    },
+    one_right=lambda: np.linalg.qr(_normal(3, 3))[0],
+)
+
+
+def _ica_works(answer: Any) -> str | None:
+    Z = np.asarray(answer)
+    if Z.dtype.kind not in "iuf" or Z.ndim != 2 or Z.shape[1] != 3:
+        return f"The answer is an array of numbers with three columns; got {Z.dtype} {Z.shape}."
+    if len(Z) < 1000 or not np.isfinite(Z).all():
+        return f"Give at least 1000 finite samples, or nothing can be estimated; got {len(Z)}."
+    if (np.ptp(Z, axis=0) == 0).any():
+        return "A constant column is no latent."
+    return _dependence((Z - Z.mean(axis=0)) / Z.std(axis=0))
+
+
+ex_ica_works = Construction(  # independent latents that are not Gaussian, by their moments
+    _ica_works,
+    right="Independent and not Gaussian: that is all that ICA asks of latents.",
+    wrong={
+        "three columns": lambda: np.zeros((6000, 2)),
+        "1000": lambda: np.tanh(_normal(60, 3)),
+        "constant": lambda: np.zeros((6000, 3)),
+        "correlated": lambda: np.repeat(_normal(6000, 1), 3, axis=1),
+        "squares": lambda: _normal(6000, 3) * np.repeat([[0.3], [3.0]], 3000, axis=0),
+        "Gaussian": lambda: _normal(6000, 3),
+        "numbers": lambda: ["a"] * 3,
+    },
+    one_right=lambda: np.random.default_rng(0).uniform(-1, 1, size=(6000, 3)),
+)
+
+
+def _dependence(Z: Array) -> str | None:
+    """Say in which way standardised columns are not what ICA needs, if they are not."""
+    others = ~np.eye(3, dtype=bool)
+    if np.abs(np.asarray(np.corrcoef(Z.T))[others]).max() > 0.1:
+        return "Columns are correlated, so they are not independent."
+    if np.abs(np.asarray(np.corrcoef((Z**2).T))[others]).max() > 0.1:
+        return "Columns are uncorrelated, but their squares are not: one tells about another."
+    flat = np.abs((Z**4).mean(axis=0) - 3) < 0.2
+    if flat.sum() > 1 and (np.abs((Z[:, flat] ** 3).mean(axis=0)) < 0.2).sum() > 1:
+        return "More than one column looks Gaussian, and a rotation of Gaussians cannot be seen."
+    return None
+
+
+ex_thirty_two_codes = {  # the control of 32 columns: 32 columns that learned nothing
+    "chance": "Shuffled rows destroy every correlation. The tickets need not be drawn blindly to "
+    "win: a direction close to an atom is close in any sample.",
+    "cross-fitting": "That takes away luck in the sample. These directions really are close.",
+    "random code": "Right. Its MCC is nearly the classifier's, and it has learned nothing.",
+    "r²": "R² of 32 columns is one in three dimensions, whatever they are.",
+}
+
+ex_shared_square = {  # what the shared square does on data that do not need it: Appendix F
+    "vanishes": "That would be the truth, s = 0. Compare the two rows of deviations.",
+    "repairs": "Right. It repairs the log-odds where a representation mixes atoms, at the price of "
+    "leaving it mixed.",
+    "dominates": "Compare it with the parabola's: is it larger in every environment?",
+}
+
+
+def _ceiling(answer: Any) -> str | None:
+    scores = np.asarray(answer)
+    if scores.dtype.kind not in "iuf" or scores.shape != (3,):
+        return f"The answer is three numbers, one per sample size; got {scores.shape}."
+    if scores.max() > 1:
+        return "R² cannot exceed one."
+    if not scores[0] < scores[2] + 0.005:
+        return "R² falls with more samples: is it taken on the same fresh points Z each time?"
+    return None
+
+
+ex_ceiling = Construction(  # R² that does not fall as samples grow, beyond what seeds do to it
+    _ceiling,
+    right="It is a ceiling of this encoder at this number of samples, and no more.",
+    wrong={
+        "three numbers": lambda: np.zeros(4),
+        "falls": lambda: np.array([0.98, 0.95, 0.93]),
+        "cannot exceed one": lambda: np.array([0.5, 1.0, 2.0]),
+        "numbers": lambda: ["a"] * 3,
+    },
+    one_right=lambda: np.array([0.95, 0.97, 0.98]),
+)
