@@ -150,12 +150,15 @@ class Choice(Exercise):
     options: Mapping[str, str]
 
     def __post_init__(self) -> None:
-        (said,) = (says for says in self.options.values() if says.startswith(_RIGHT))
-        self.right = said.removeprefix(_RIGHT)
+        said = [says for says in self.options.values() if says.startswith(_RIGHT)]
+        if len(said) != 1:
+            which = f"{'more than one' if said else 'none'} of {_offered(self.options)}"
+            raise ValueError(f"options: {which} begins with {_RIGHT!r}, as the right one does")
+        self.right = said[0].removeprefix(_RIGHT)
 
     def complaint(self, answer: Any, *given: Any) -> str | None:
         """Compare with the right word; say why another one is wrong."""
-        offered = ", ".join(repr(option) for option in self.options)
+        offered = _offered(self.options)
         if not isinstance(answer, str):
             return f"The answer is one of {offered}; got {_kind(answer)}."
         word = answer.strip().lower()
@@ -219,6 +222,10 @@ def _is_missing(answer: Any) -> bool:
 def _of(wrong: Any, solution: NDArray[Any]) -> NDArray[Any]:
     found = np.asarray(wrong(solution) if callable(wrong) else wrong)
     return found.astype(bool) if solution.dtype.kind == "b" else found
+
+
+def _offered(options: Mapping[str, str]) -> str:
+    return ", ".join(repr(option) for option in options)
 
 
 def _lines(text: str) -> str:

@@ -119,8 +119,8 @@ def _scikit(answer: Any, ours: Array) -> str | None:
     if theirs.size != ours.size:
         return f"Coefficients are {ours.size} numbers; got {theirs.size}."
     theirs = theirs.ravel()
-    ratio = np.linalg.norm(theirs) / np.linalg.norm(ours)
-    cosine = theirs @ ours / max(ratio * (ours @ ours), 1e-300)
+    ratio = float(np.linalg.norm(theirs) / np.linalg.norm(ours))
+    cosine = float(theirs @ ours) / max(ratio * float(ours @ ours), 1e-300)
     if cosine < -0.99:
         return "It points the other way: the larger label is the positive class."
     if not cosine > 0.99:
@@ -403,7 +403,7 @@ ex_untrained_text = (
 )
 
 
-def _shapes() -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _shapes() -> tuple[Any, ...]:
     wanted = np.arange(40)[:, None] % [1, 1, 1, 8, 4, 1]
     return np.append((wanted[:6, 4] + 3) % 4, wanted[6:, 4]), wanted
 

@@ -1,5 +1,12 @@
 """Checks of exercises: right answers pass, every declared and many undeclared wrong ones do not."""
 
+import importlib
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,6 +15,7 @@ from hypothesis import strategies as st
 from conceptnb import exercises as check
 from conceptnb.exercises.engine import NOT_ANSWERED
 
+ROOT = Path(__file__).resolve().parents[2]
 EXERCISES = check.exercises()
 each = pytest.mark.parametrize("exercise", EXERCISES.values(), ids=EXERCISES)
 
@@ -70,13 +78,10 @@ def test_any_other_wrong_answer_is_rejected_in_words(exercise):
         assert len(str(caught.value)) > len("Not yet. ") + 10
 
 
-@check.value(right="Yes.", mistakes={}, entries="rows are atoms", rtol=1e-6)
-def ex_matrix():
-    """A matrix of two atoms in three dimensions."""
-    return np.array([[1.0, 2.0, 4.0], [8.0, 16.0, 32.0]])
-
-
-MATRIX = ex_matrix.example()
+MATRIX = np.array([[1.0, 2.0, 4.0], [8.0, 16.0, 32.0]])
+ex_matrix = check.Value(
+    lambda: MATRIX, right="Yes.", mistakes={}, entries="rows are atoms", rtol=1e-6
+)
 
 
 @pytest.mark.parametrize(
@@ -104,16 +109,74 @@ def test_a_matrix_is_told_what_is_wrong_with_it(answer, says):
 
 @given(st.floats(-100, 100).filter(lambda x: abs(x - 5) > 0.06))
 def test_a_number_outside_the_tolerance_is_wrong(number):
-    exercise = check.value(right="Yes.", mistakes={})(lambda: 5.0)
+    exercise = check.Value(5.0, right="Yes.", mistakes={})
     assert exercise.complaint(number)
     assert exercise.complaint([5.0]) is None
     assert exercise.complaint(np.float32(5.01)) is None
 
 
 def test_counts_are_off_by_one():
-    exercise = check.value(right="Yes.", mistakes={})(lambda: 7)
+    exercise = check.Value(7, right="Yes.", mistakes={})
     assert exercise.complaint(8) == "Off by one: 8 is one too many."
     assert exercise.complaint(6) == "Off by one: 6 is one too few."
+
+
+def test_a_choice_has_one_right_word():
+    with pytest.raises(ValueError, match="none of 'a', 'b'"):
+        check.Choice({"a": "No.", "b": "Neither."})
+    with pytest.raises(ValueError, match="more than one of 'a', 'b'"):
+        check.Choice({"a": "Right. Yes.", "b": "Right. So is this."})
+    choice = check.Choice({"a": "No.", "b": "Right. Yes."})
+    assert choice.complaint(" B ") is None
+    assert choice.complaint("a") == "No."
+    assert choice.complaint("c") == "'c' is none of 'a', 'b'."
+
+
+def test_mistakes_of_yes_and_no_may_be_written_as_ones_and_zeros():
+    exercise = check.Value([True, False], right="Yes.", mistakes={"Both?": [1, 1]})
+    assert exercise.complaint([True, True]) == "Both?"
+    assert exercise.complaint([1, 0]).startswith("Expected an array of shape (2,)")
+
+
+def test_the_names_read_off_the_sources_are_those_that_the_parts_declare():
+    declared = [
+        name
+        for module in pkgutil.iter_modules(check.__path__)
+        for name in vars(importlib.import_module(f"{check.__name__}.{module.name}"))
+        if name.startswith("ex_")
+    ]
+    assert len(declared) == len(set(declared))
+    assert set(declared) == set(EXERCISES)
+
+
+def run(code):
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.splitlines()
+
+
+def test_using_an_exercise_imports_its_part_alone():
+    loaded = run(
+        "import sys; from conceptnb import exercises as check; check.ex_plan(...)\n"
+        "print(*(m for m in sys.modules if m.startswith(check.__name__ + '.')))"
+    )[-1]
+    parts = {name.rpartition(".")[2] for name in loaded.split()}
+    assert parts == {"engine", "diagnosis", "your_data"}
+
+
+@pytest.mark.parametrize("chapter", ["01", "02", "10", "11", "12", "13", "14"])
+def test_the_checks_of_the_theory_need_no_torch(chapter):
+    (page,) = (ROOT / "notebooks").glob(f"{chapter}_*.md")
+    names = sorted(set(re.findall(r"check\.(ex_\w+)", page.read_text(encoding="utf-8"))))
+    assert len(names) >= 4
+    said = run(
+        "import sys; from conceptnb import exercises as check\n"
+        f"for name in {names}:\n"
+        "    exercise = getattr(check, name)\n"
+        "    print(exercise.complaint(exercise.example(), *exercise.given()))\n"
+        "print('torch' in sys.modules)"
+    )
+    assert said == ["None"] * len(names) + ["False"]
 
 
 def test_an_unknown_exercise_names_the_known_ones():
