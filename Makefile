@@ -8,7 +8,7 @@ export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab book pdf test unit quick lint pair student lecturer serve links lock clean
+.PHONY: help setup lab book pdf test unit quick lint bench pair student lecturer serve links lock clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ lint: setup  ## ruff, mypy, and which part imports which
 	@$(RUN) -m ruff format --check .
 	@$(RUN) -m mypy conceptnb tools
 	@$(VENV)/bin/lint-imports --no-cache --no-logo
+
+bench: setup  ## ratios of CPU time, measured side by side, into results/benchmarks.json
+	@$(RUN) -m tools.bench
 
 pair: setup  ## generate notebooks/*.ipynb from the .md that people edit
 	@$(RUN) -m tools.book pair

@@ -86,20 +86,13 @@ def test_every_command_of_the_book_explains_itself(command, capsys):
     assert command.words in capsys.readouterr().out
 
 
-def test_importing_the_package_is_quick_and_brings_no_torch():
-    """The bar is 0.3 s of CPU; the best of three keeps a busy machine out of the measure."""
+def test_importing_the_package_brings_nothing_heavy():
     code = (
-        "import sys, time; start = time.process_time(); import conceptnb, conceptnb.cli; "
-        "print(time.process_time() - start, "
-        "any(name in sys.modules for name in ('torch', 'open_clip', 'transformers', 'pandas')))"
+        "import sys, conceptnb, conceptnb.cli; heavy = ('torch', 'open_clip', 'transformers', "
+        "'pandas', 'sklearn', 'matplotlib'); print([n for n in heavy if n in sys.modules])"
     )
-    seconds = []
-    for _ in range(3):
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-        took, heavy = done.stdout.decode().split()
-        assert heavy == "False"
-        seconds.append(float(took))
-    assert min(seconds) < 0.3
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert done.stdout.decode().strip() == "[]"
 
 
 def test_the_module_runs_as_a_command():

@@ -96,9 +96,13 @@ def measured(part: str, benchmark: Benchmark, repeats: int | None = None) -> dic
         "part": part,
         "what": benchmark.what,
         "against": benchmark.against,
-        "ratio_median": round(statistics.median(ratios), 2),
-        "ratio_min": round(min(ratios), 2),
-        "ratio_max": round(max(ratios), 2),
+        "ratio_median": _rounded(statistics.median(ratios)),
+        "ratio_min": _rounded(min(ratios)),
+        "ratio_max": _rounded(max(ratios)),
         "repeats": repeats,
         "at_least": benchmark.at_least,
     }
+
+
+def _rounded(ratio: float) -> float:
+    return float(f"{ratio:.3g}")
