@@ -62,7 +62,8 @@ def project(tmp_path):
     toc = {"format": "jb-book", "root": "book/index", "parts": [{"chapters": files}]}
     (tmp_path / "_toc.yml").write_text(yaml.safe_dump(toc), encoding="utf-8")
     (tmp_path / "book" / "index.md").write_text("# Welcome\n", encoding="utf-8")
-    for module in ("__init__", "paper"):  # Sphinx documents the installed module of that name
+    (tmp_path / "conceptnb" / "steering").mkdir()
+    for module in ("__init__", "steering/__init__"):  # Sphinx documents the installed ones
         text = '"""A module."""\n'
         (tmp_path / "conceptnb" / f"{module}.py").write_text(text, encoding="utf-8")
     write_chapter(tmp_path, "a")
@@ -241,24 +242,39 @@ def test_a_folder_that_is_no_checkout_is_refused(tmp_path, capsys):
 # Pages ------------------------------------------------------------------------------------
 
 
-def test_the_reference_lists_public_modules_in_the_order_of_the_package(tmp_path):
+def test_the_reference_has_a_page_per_room_and_a_section_per_module(tmp_path):
     package = tmp_path / "pack"
-    (package / "folder").mkdir(parents=True)
-    (package / "lazy").mkdir()
-    (package / "__init__.py").write_text('__all__ = ["zeta", "alpha"]\n', encoding="utf-8")
-    for name in ("alpha", "zeta", "_private", "cli", "folder/inner", "lazy/inner"):
-        (package / f"{name}.py").write_text(f'"""About {name}.\n\nMore."""\n', encoding="utf-8")
-    (package / "folder" / "__init__.py").write_text(
-        '"""A folder."""\n__all__ = ["Thing"]\n', encoding="utf-8"
-    )
-    (package / "lazy" / "__init__.py").write_text(
-        '"""Lazy."""\n__all__ = ["inner"]\n', encoding="utf-8"
-    )
+    files = {
+        "__init__": '__all__ = ["zeta", "alpha"]',
+        "kept_path": "",
+        "zeta/__init__": "",
+        "zeta/one": "",
+        "zeta/_private": "",
+        "zeta/two/__init__": '__all__ = ["inner"]',
+        "zeta/two/inner": "",
+        "alpha/__init__": "",
+        "alpha/__main__": "",
+        "more/__init__": "",
+        "exercises/__init__": "",
+        "exercises/answers": "",
+    }
+    for name, code in files.items():
+        path = package / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f'"""About {name}.\n\nMore."""\n{code}\n', encoding="utf-8")
     pages = api_pages(package)
-    assert list(pages) == ["index.md", "zeta.md", "alpha.md", "folder.md", "lazy.md"]
-    assert "About zeta." in pages["index.md"]
-    assert "pack.folder.inner" not in pages["folder.md"], "its __init__ offers what is public"
-    assert "automodule:: pack.lazy.inner" in pages["lazy.md"]
+    assert list(pages)[:3] == ["index.md", "zeta.md", "alpha.md"]
+    assert set(pages) == {"index.md", "zeta.md", "alpha.md", "more.md", "exercises.md"}
+    assert "About zeta/__init__." in pages["index.md"]
+    headings = [line for line in pages["zeta.md"].splitlines() if line.startswith("#")]
+    assert headings == [
+        "# pack.zeta",
+        "## pack.zeta.one",
+        "## pack.zeta.two",
+        "## pack.zeta.two.inner",
+    ]
+    assert "automodule:: pack.zeta.two.inner" in pages["zeta.md"]
+    assert "answers" not in pages["exercises.md"], "they would be given away"
 
 
 # The public address ------------------------------------------------------------------------

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import ast
 import os
-import pkgutil
 import platform
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "torch", "transformers", "jupyter-book", "nbmake")
-# Rooms of the workshop, not of the library: the command line documents itself.
-_NOT_FOR_READERS = ("build", "cli", "commands")
+_ANSWERS = "exercises"  # its modules hold answers: what the room itself offers is all that is shown
 
 
 def api_pages(package: Path) -> dict[str, str]:
-    """Return the reference pages of a package, as MyST text by file name.
+    """Return the reference of a package, a page per room, as MyST text by file name.
 
     Parameters
     ----------
@@ -26,24 +24,26 @@ def api_pages(package: Path) -> dict[str, str]:
     Returns
     -------
     pages : dict of str to str
-        ``{"index.md": ..., "concepts.md": ..., ...}``: the list of modules, then each module
-        in the order of the paper.
+        ``{"index.md": ..., "core.md": ..., ...}``: the list of rooms, then each room in the
+        order in which the package names them, with a section for each of its modules.
     """
-    modules = [name for name in _public(package) if name not in _NOT_FOR_READERS]
-    order = {name: place for place, name in enumerate(_offered(package))}
-    modules.sort(key=lambda name: (order.get(name, len(order)), name))
+    offered = _offered(package)
+    rooms = sorted(
+        (init.parent.name for init in package.glob("[!_]*/__init__.py")),
+        key=lambda name: offered.index(name) if name in offered else len(offered),
+    )
     rows = "\n".join(
-        f"* - {{doc}}`{package.name}.{name} <{name}>`\n  - {_summary(package, name)}"
-        for name in modules
+        f"* - {{doc}}`{package.name}.{room} <{room}>`\n  - {_summary(package / room)}"
+        for room in rooms
     )
     index = (
         "# Reference\n\nEvery public function and class, from its docstring: shapes, units, "
         "errors, and the equation, section or table of the paper that it implements. "
         "[source] opens the code.\n\n"
-        f"```{{list-table}}\n:header-rows: 1\n:widths: 30 70\n\n* - module\n  - what it holds\n"
+        f"```{{list-table}}\n:header-rows: 1\n:widths: 30 70\n\n* - room\n  - what it holds\n"
         f"{rows}\n```\n"
     )
-    return {"index.md": index, **{f"{name}.md": _page(package, name) for name in modules}}
+    return {"index.md": index, **{f"{room}.md": _page(package, room) for room in rooms}}
 
 
 def times_page(seconds: Mapping[str, float]) -> str:
@@ -70,48 +70,36 @@ def times_page(seconds: Mapping[str, float]) -> str:
     )
 
 
-def _page(package: Path, name: str) -> str:
-    """Return the page of one module.
-
-    A folder whose ``__init__`` offers functions and classes is documented by what it
-    offers; one that only holds modules has a section for each of them.
-    """
-    title = f"{package.name}.{name}"
-    page = f"# {title}\n\n"
-    inner = _public(package / name) if (package / name).is_dir() else []
-    if set(_offered(package / name)) - set(inner) or not inner:
-        return page + _automodule(title, members=True)
-    sections = [f"## {title}.{i}\n\n{_automodule(f'{title}.{i}', members=True)}" for i in inner]
-    return "\n".join([page + _automodule(title, members=False), *sections])
-
-
-def _automodule(name: str, members: bool) -> str:
-    options = "   :members:\n" if members else ""
-    return f"```{{eval-rst}}\n.. automodule:: {name}\n{options}```\n"
+def _page(package: Path, room: str) -> str:
+    """Return the page of one room: what its own file defines, then a section per module."""
+    sections = []
+    for path in sorted((package / room).rglob("*.py")):
+        *folders, last = path.relative_to(package).with_suffix("").parts
+        names = folders if last == "__init__" else [*folders, last]
+        inside = len(names) > 1
+        if any(name.startswith("_") for name in names) or (inside and room == _ANSWERS):
+            continue
+        title = ".".join([package.name, *names])
+        once = "" if room == _ANSWERS else "   :ignore-module-all:\n"  # where it is defined
+        sections.append(
+            f"{'##' if inside else '#'} {title}\n\n"
+            f"```{{eval-rst}}\n.. automodule:: {title}\n   :members:\n{once}```\n"
+        )
+    return "\n".join(sections)
 
 
-def _public(package: Path) -> list[str]:
-    """Return the names of the public modules directly in a package's folder."""
-    found = pkgutil.iter_modules([str(package)])
-    return sorted(module.name for module in found if not module.name.startswith("_"))
+def _tree(folder: Path) -> ast.Module:
+    return ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))
 
 
-def _tree(package: Path, name: str) -> ast.Module:
-    folder = package / name
-    path = folder / "__init__.py" if folder.is_dir() else package / f"{name}.py"
-    return ast.parse(path.read_text(encoding="utf-8"))
+def _summary(folder: Path) -> str:
+    """Return the first line of a package's docstring."""
+    return (ast.get_docstring(_tree(folder)) or "").split("\n", 1)[0]
 
 
-def _summary(package: Path, name: str) -> str:
-    """Return the first line of a module's docstring."""
-    return (ast.get_docstring(_tree(package, name)) or "").split("\n", 1)[0]
-
-
-def _offered(package: Path) -> list[str]:
-    """Return ``__all__`` of a package's folder, in its order, or nothing."""
-    init = package / "__init__.py"
-    text = init.read_text(encoding="utf-8") if init.is_file() else ""
-    for node in ast.parse(text).body:
+def _offered(folder: Path) -> list[str]:
+    """Return ``__all__`` of a package, in its order, or nothing."""
+    for node in _tree(folder).body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
             return list(ast.literal_eval(node.value))
     return []
