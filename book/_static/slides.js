@@ -1,5 +1,35 @@
-// Turns the slides of a chapter with the keyboard and two buttons; N shows the text behind them.
-(() => {
+// Cuts a chapter's sections into slides that fit the window, and turns them with the keyboard
+// and two buttons; N shows the text behind them.
+(async () => {
+  if (document.readyState !== "complete") {
+    await new Promise((done) => { addEventListener("load", done); });
+  }
+  await window.MathJax?.startup?.promise;
+  await document.fonts.ready;
+
+  // Where a block would pass a slide's lower edge, it and what follows go on to another slide.
+  const cut = (slide) => {
+    const blocks = [...slide.children].slice(1).filter((block) => block.offsetHeight > 0);
+    const padding = Number.parseFloat(getComputedStyle(slide).paddingBottom);
+    const edge = slide.getBoundingClientRect().bottom - padding + 1;
+    const over = blocks.slice(1).find((block) => block.getBoundingClientRect().bottom > edge);
+    if (!over) return;
+    const rest = document.createElement("section");
+    rest.className = "slide bd-article slide-h2";
+    const heading = document.createElement("h2");
+    heading.innerHTML = slide.firstElementChild.innerHTML;
+    if (!heading.querySelector("small")) heading.insertAdjacentHTML("beforeend", " <small>(continued)</small>");
+    rest.append(heading);
+    slide.after(rest);
+    for (let block = over; block;) {
+      const next = block.nextElementSibling;
+      rest.append(block);
+      block = next;
+    }
+    cut(rest);
+  };
+  document.querySelectorAll(".slide").forEach(cut);
+
   const frame = document.querySelector(".slides");
   const slides = [...document.querySelectorAll(".slide")];
   const place = document.querySelector(".slides-place");
@@ -36,7 +66,7 @@
     button.addEventListener("click", () => go(current + Number(button.dataset.step)));
   });
   notes.addEventListener("click", toggleNotes);
-  // Whoever scrolls or swipes turns pages, too.
+  // Scrolling and swiping turn pages, too.
   const watcher = new IntersectionObserver((seen) => {
     const entered = seen.find((entry) => entry.isIntersecting);
     if (entered) { current = slides.indexOf(entered.target); say(); }

@@ -276,6 +276,23 @@ def test_a_page_on_paper_is_the_article_in_dark_letters(site, browser):
     page.close()
 
 
+def test_every_box_and_every_figure_of_a_chapter_is_on_one_of_its_slides(project, documents):
+    problems, seen = [], 0
+    for chapter in project.chapters:
+        page = documents[f"notebooks/{chapter.stem}.html"].select_one("article.bd-article")
+        slides = documents[f"slides/{chapter.stem}.html"]
+        for box in page.select(".proof:not(.proof-argument), figure[id]"):
+            if box.find_parent(class_=["solution", "proof-argument"]):
+                continue
+            seen += 1
+            found = slides.find_all(id=box["id"])
+            words = box.get_text().replace("#", "").split()
+            if [slide.get_text().replace("#", "").split() for slide in found] != [words]:
+                problems.append(f"{chapter.stem}: {box['id']}")
+    assert not problems, "\n".join(problems)
+    assert seen > 100
+
+
 @pytest.mark.parametrize("width", [390, 1280])
 def test_slides_turn_by_keyboard_and_buttons(site, browser, width):
     """Every slide fits in its width, formulas are typeset, and nothing comes from elsewhere."""
@@ -296,6 +313,7 @@ def test_slides_turn_by_keyboard_and_buttons(site, browser, width):
         assert seen["typeset"] >= seen["formulas"] > 0
         assert page.evaluate(WIDE) <= 0
         problems += [*seen["broken"], *seen["missing"], *seen["silent"]]
+        page.wait_for_function("document.querySelector('.slides-place').innerText.includes('/')")
         place = page.locator(".slides-place")
         number = int(place.inner_text().split("/")[1])
         assert number == page.locator(".slide").count() > 8
@@ -305,7 +323,7 @@ def test_slides_turn_by_keyboard_and_buttons(site, browser, width):
         page.wait_for_function("document.querySelector('.slides-place').innerText[0] == '3'")
         page.keyboard.press("Home")
         page.wait_for_function("document.querySelector('.slides-place').innerText[0] == '1'")
-        note = page.locator(".slide-notes").first
+        note = page.locator(".slide-note").first
         assert not note.is_visible()
         page.keyboard.press("n")
         assert note.is_visible()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -11,66 +10,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from bs4 import BeautifulSoup
 
 from tools.book import __main__ as command
-from tools.book import execution, fingerprints, pairs, pdf, site, slides
+from tools.book import execution, fingerprints, pairs, site
 from tools.book.pages import api_pages, times_page
-from tools.book.project import Project
 
 ROOT = Path(__file__).resolve().parents[2]
-
-CHAPTER = """\
----
-kernelspec:
-  display_name: Python 3
-  language: python
-  name: python3
----
-
-# {title}
-
-(label-{name})=
-## A place
-
-{text}
-
-```{{code-cell}} ipython3
-{code}
-```
-"""
-
-
-def write_chapter(root, name, text="Words.", code="1 + 1"):
-    source = CHAPTER.format(name=name, title=f"Chapter {name}", text=text, code=code)
-    (root / "notebooks" / f"{name}.md").write_text(source, encoding="utf-8")
-
-
-@pytest.fixture
-def project(tmp_path):
-    """Two chapters, a page, a package of one module: a whole book."""
-    for folder in ("notebooks", "book", "conceptnb", "results"):
-        (tmp_path / folder).mkdir()
-    (tmp_path / "pyproject.toml").write_text(
-        '[project.urls]\nRepository = "https://github.com/an-owner/a-book"\n', encoding="utf-8"
-    )
-    (tmp_path / "requirements.lock").write_text("numpy==2.0\n", encoding="utf-8")
-    shutil.copyfile(ROOT / "_config.yml", tmp_path / "_config.yml")
-    shutil.copytree(ROOT / "book" / "_static", tmp_path / "book" / "_static")
-    shutil.copyfile(ROOT / "book" / "references.bib", tmp_path / "book" / "references.bib")
-    files = [{"file": name} for name in ("notebooks/a", "notebooks/b", "book/api/index")]
-    toc = {"format": "jb-book", "root": "book/index", "parts": [{"chapters": files}]}
-    (tmp_path / "_toc.yml").write_text(yaml.safe_dump(toc), encoding="utf-8")
-    (tmp_path / "book" / "index.md").write_text("# Welcome\n", encoding="utf-8")
-    (tmp_path / "conceptnb" / "steering").mkdir()
-    for module in ("__init__", "steering/__init__"):  # Sphinx documents the installed ones
-        text = '"""A module."""\n'
-        (tmp_path / "conceptnb" / f"{module}.py").write_text(text, encoding="utf-8")
-    write_chapter(tmp_path, "a")
-    write_chapter(tmp_path, "b")
-    book = Project(tmp_path)
-    pairs.pair(book)
-    return book
 
 
 def pretend_executed(project):
@@ -228,7 +173,7 @@ def test_an_ipynb_without_a_source_is_drift_too(project):
 
 
 def test_a_chapter_outside_the_contents_is_named(project, capsys):
-    write_chapter(project.root, "c")
+    project.write("c")
     pairs.pair(project)
     assert command.main(["--root", str(project.root), "check"]) == 1
     assert "notebooks/c.md is not in _toc.yml" in capsys.readouterr().out
@@ -302,114 +247,6 @@ def test_named_figures_are_there_for_pages_without_code(project):
     assert figures[0].read_bytes() == b"PNG"
 
 
-# The book on paper ---------------------------------------------------------------------------
-
-
-def test_pages_are_joined_with_links_that_stay_inside(project):
-    page = (
-        '<html><head><title>T</title><link rel="stylesheet" href="../_static/x.css"></head><body>'
-        '<article class="bd-article"><h1 id="top">{title}</h1>'
-        '<a class="one" href="{other}.html#top">x</a><a class="two" href="#top">y</a>'
-        '<a class="three" href="../genindex.html">z</a><a href="../data.csv">v</a>'
-        '<a class="four" href="https://example.org/">w</a><img src="../_images/p.png"></article>'
-        "</body></html>"
-    )
-    for name, other in (("a", "b"), ("b", "a")):
-        path = project.html / "notebooks" / f"{name}.html"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(page.format(title=name, other=other), encoding="utf-8")
-    shutil.copytree(project.html / "notebooks", project.html / "book")
-    (project.html / "book" / "a.html").rename(project.html / "book" / "index.html")
-    joined = BeautifulSoup(pdf.join(project), "html.parser")
-    first = joined.find("article", id="notebooks/a")
-    assert [a["href"] for a in first.find_all("a")] == [
-        "#notebooks/b--top",
-        "#notebooks/a--top",
-        "https://an-owner.github.io/a-book/genindex.html",
-        "https://an-owner.github.io/a-book/data.csv",
-        "https://example.org/",
-    ]
-    for anchor in first.find_all("a", href=lambda href: href.startswith("#")):
-        assert joined.find(id=anchor["href"][1:]) is not None
-    assert first.img["src"] == "_images/p.png"
-    assert joined.find("link")["href"] == "_static/x.css"
-
-
-def test_printing_an_unbuilt_site_says_what_to_do(project):
-    with pytest.raises(pdf.PrintError, match="make book"):
-        pdf.build(project, browser=None)
-
-
-# Slides ------------------------------------------------------------------------------------
-
-
-LECTURE = """<html><head><title>T</title><link rel="stylesheet" href="../_static/x.css">
-<script src="../_static/mathjax/m.js"></script><script src="../_static/other.js"></script></head>
-<body><article class="bd-article"><section id="top"><h1>A &amp; B<a class="headerlink">#</a></h1>
-<p>Opening.</p><p>Second.</p>
-<section id="one"><h2>One</h2><p>First <a href="#top">up</a>.</p>
-<p>Told <a href="b.html#x">on</a>.</p>
-<div class="math notranslate">\\(x\\)</div>
-<div class="cell"><div class="cell_input"><pre>draw()</pre></div>
-<div class="cell_output"><figure><img src="../_images/p.png" alt="A curve."></figure></div></div>
-<div class="cell"><div class="cell_input"><pre>{code}</pre></div></div>
-<div class="proof proof">Thus.</div><div class="solution admonition">Answer.</div></section>
-</section></article></body></html>"""
-
-
-@pytest.fixture
-def lecture():
-    soup = BeautifulSoup(LECTURE.format(code="line\n" * 15), "html.parser")
-    return BeautifulSoup(slides.deck(soup, "A & B", "../notebooks/a.html"), "html.parser")
-
-
-def test_a_section_is_a_slide_and_what_does_not_fit_goes_to_the_next(lecture):
-    headings = [s.find(["h1", "h2"]).get_text() for s in lecture.select("section.slide")]
-    assert headings == ["A & B", "One", "One (continued)"]
-    assert lecture.select("section.slide")[1].img and "line" in lecture.select("pre")[-1].get_text()
-
-
-def test_slides_show_the_first_paragraph_and_keep_the_others_as_notes(lecture):
-    first, second, _ = lecture.select("section.slide")
-    assert [note.get_text() for note in first.select(".slide-notes")] == ["Second."]
-    assert first.find("p").get_text() == "Opening."
-    assert [note.get_text() for note in second.select(".slide-notes p")] == ["Told on."]
-    assert second.select_one("div.math").find_parent("aside") is None
-
-
-def test_slides_leave_out_proofs_solutions_and_the_line_that_draws(lecture):
-    text = lecture.get_text()
-    assert not any(word in text for word in ("Thus.", "Answer.", "draw()", "#"))
-
-
-def test_slides_refer_to_the_chapter_and_load_from_the_site(lecture):
-    assert [a["href"] for a in lecture.select(".slide a")] == [
-        "../notebooks/a.html#top",
-        "../notebooks/b.html#x",
-    ]
-    assert lecture.find("img")["src"] == "../_images/p.png"
-    loaded = [tag.get("src") or tag.get("href") for tag in lecture.select("head [src], head link")]
-    assert loaded == [
-        "../_static/x.css",
-        "../_static/mathjax/m.js",
-        "../_static/slides.css",
-        "../_static/slides.js",
-    ]
-    assert len(lecture.find_all(id=True)) == 0
-
-
-def test_every_chapter_of_the_contents_has_slides_and_is_listed(project):
-    for name in ("a", "b"):
-        path = project.html / "notebooks" / f"{name}.html"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(LECTURE.format(code=""), encoding="utf-8")
-    written = slides.build(project)
-    assert [path.name for path in written] == ["a.html", "b.html", "index.html"]
-    listed = BeautifulSoup(written[-1].read_text(encoding="utf-8"), "html.parser")
-    assert [a["href"] for a in listed.select("li a")] == ["a.html", "b.html"]
-    assert listed.select_one("li").get_text() == "A & B"
-
-
 def test_the_address_is_named_once_and_the_rest_agrees():
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     address = settings["project"]["urls"]["Repository"]
@@ -474,14 +311,14 @@ def test_a_book_from_end_to_end(project):
     assert "0 of 2 chapters executed" in again.stdout
     assert "up to date" in again.stdout
 
-    write_chapter(project.root, "b", code="raise ValueError('this cell is broken')")
+    project.write("b", code="raise ValueError('this cell is broken')")
     pairs.pair(project)
     for _ in range(2):  # a failure is not remembered as done
         broken = build(project)
         assert broken.returncode == 1
         assert "notebooks/b.md failed: ValueError: this cell is broken" in broken.stderr
 
-    write_chapter(project.root, "b", text="See {ref}`no-such-label`.")
+    project.write("b", text="See {ref}`no-such-label`.")
     pairs.pair(project)
     for _ in range(2):
         unlinked = build(project)

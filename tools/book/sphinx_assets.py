@@ -43,6 +43,7 @@ def _give_proofs_a_title(app: Sphinx, doctree: nodes.document) -> None:
         text = box.next_node(nodes.Text)
         text.parent.replace(text, nodes.Text(text.removeprefix("Proof. ")))
         box["ids"] = [f"proof-{number}"]
+        box["classes"].append("proof-argument")  # to tell it from what it proves, a proof box too
         box.insert(0, nodes.title("", "Proof"))
 
 

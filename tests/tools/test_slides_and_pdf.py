@@ -1,0 +1,220 @@
+"""What is made from the pages of the built site: slides and the book on paper."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+
+from tools.book import pairs, pdf, slides
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# Everything that a chapter may hold, as chapters write it.
+LECTURE = r"""
+Opening, see {ref}`label-b`, {prf:ref}`lem-a` and {eq}`eq-a`.
+
+Second.
+
+```{prf:definition} A concept
+:label: def-a
+Defined.
+```
+
+```{prf:assumption} Noise
+:label: asm-a
+Assumed.
+```
+
+````{prf:algorithm} Steps
+:label: alg-a
+1. Step.
+````
+
+$$ x = y $$ (eq-a)
+
+### Deeper
+
+First. <span>Below.</span>
+
+```{prf:lemma} Small
+:label: lem-a
+Small.
+```
+
+````{dropdown} Proof
+```{prf:proof}
+Thus.
+```
+````
+
+```{prf:theorem} Large
+:label: thm-a
+Large.
+```
+
+```{prf:proof}
+:class: dropdown
+Hence.
+```
+
+Third.
+
+```{code-cell} ipython3
+:tags: [hide-input]
+import matplotlib.pyplot as plt
+```
+
+```{code-cell} ipython3
+---
+mystnb:
+  figure:
+    caption: A curve.
+    name: fig-a
+  image:
+    alt: A line that rises.
+---
+plt.plot([0, 1]);
+```
+
+```{exercise-start} Try
+:label: ex-a
+```
+Asked.
+```{exercise-end}
+```
+
+````{solution-start} ex-a
+:class: dropdown
+````
+Answered.
+````{solution-end}
+````
+
+## Last
+"""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory, make_book):
+    """The site of a small book, executed and built by the command."""
+    book = make_book(tmp_path_factory.mktemp("built"))
+    book.write("a", text=LECTURE)
+    pairs.pair(book)
+    command = [sys.executable, "-m", "tools.book", "--root", str(book.root), "book"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return book
+
+
+def parsed(path):
+    return BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+
+
+@pytest.fixture(scope="module")
+def deck(built):
+    return parsed(built.html / "slides" / "a.html")
+
+
+@pytest.mark.slow
+def test_every_box_and_every_figure_of_the_chapter_is_on_one_slide(built, deck):
+    page = parsed(built.html / "notebooks" / "a.html")
+    boxes = {box["id"] for box in page.select(".proof:not(.proof-argument), figure[id]")}
+    assert boxes == {"def-a", "asm-a", "alg-a", "lem-a", "thm-a", "fig-a"}
+    for box in boxes:
+        here, there = page.find(id=box), deck.select(f".slide #{box}")
+        assert len(there) == 1
+        assert there[0].get_text().strip() == here.get_text().replace("#", "").strip()
+
+
+@pytest.mark.slow
+def test_a_section_is_a_slide_and_a_box_is_none(deck):
+    headings = [slide.find(["h1", "h2"]).get_text() for slide in deck.select("section.slide")]
+    assert headings == ["Chapter a", "A place", "Deeper", "Last"]
+
+
+@pytest.mark.slow
+def test_slides_show_the_first_paragraph_and_keep_the_others_as_notes(deck):
+    _, first, second, _ = deck.select("section.slide")
+    assert [note.get_text() for note in first.select(".slide-note")] == ["Second."]
+    assert first.find("p").get_text().startswith("Opening")
+    assert [note.get_text() for note in second.select(".slide-note")] == ["Third."]
+    assert second.find("p").get_text() == "First. Below."
+    assert first.select_one("div.math") is not None
+
+
+@pytest.mark.slow
+def test_slides_leave_out_proofs_solutions_and_the_lines_that_import_and_draw(deck):
+    text = deck.select_one("main").get_text()
+    assert not [word for word in ("Thus.", "Hence.", "Proof", "Answered.", "plt") if word in text]
+    assert "#" not in text
+    assert "Asked." in text
+    assert "1 + 1" in text
+
+
+@pytest.mark.slow
+def test_slides_refer_to_the_chapter_and_load_from_the_site(built, deck):
+    links = {a["href"] for a in deck.select(".slide a")}
+    assert "../notebooks/b.html#label-b" in links
+    assert "../notebooks/a.html#lem-a" in links
+    loaded = [tag.get("src") or tag.get("href") for tag in deck.select("head [src], head link")]
+    loaded += [image["src"] for image in deck.select("img")]
+    assert any("mathjax" in address for address in loaded)
+    for address in (*loaded, *(link for link in links if not link.startswith("http"))):
+        path = built.html / "slides" / address.split("#")[0].split("?")[0]
+        assert path.is_file(), address
+
+
+@pytest.mark.slow
+def test_every_chapter_of_the_contents_has_slides_and_is_listed(built):
+    listed = parsed(built.html / "slides" / "index.html")
+    assert [a["href"] for a in listed.select("li a")] == ["a.html", "b.html"]
+    assert [a.get_text() for a in listed.select("li a")] == ["Chapter a", "Chapter b"]
+
+
+def test_a_page_without_an_article_is_named():
+    with pytest.raises(ValueError, match=r"chapter='x\.html' holds no article"):
+        slides.deck(BeautifulSoup("<html></html>", "html.parser"), "T", "x.html")
+
+
+# The book on paper ---------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_pages_are_joined_with_links_that_stay_inside(built):
+    joined = BeautifulSoup(pdf.join(built), "html.parser")
+    articles = [article["id"] for article in joined.find_all("article")]
+    assert articles == ["book/index", "notebooks/a", "notebooks/b"]
+    ids = [tag["id"] for tag in joined.select("article, article [id]")]
+    links = {a["href"] for a in joined.find(id="notebooks/a").find_all("a", href=True)}
+    assert {"#notebooks/b--label-b", "#notebooks/a--lem-a"} <= links
+    inside = {link[1:] for link in links if link.startswith("#")}
+    assert [link for link in inside if ids.count(link) != 1] == []
+    loaded = [tag.get("src") or tag.get("href") for tag in joined.select("img, link, [src]")]
+    assert len(loaded) > 3
+    for address in loaded:
+        assert (built.html / address.split("?")[0]).is_file(), address
+
+
+@pytest.mark.slow
+def test_what_is_not_printed_is_linked_on_the_site(built):
+    page = built.html / "book" / "index.html"
+    text = page.read_text(encoding="utf-8")
+    more = '<a href="../genindex.html#A">i</a><a href="https://example.org/">w</a></article>'
+    try:
+        page.write_text(text.replace("</article>", more, 1), encoding="utf-8")
+        article = BeautifulSoup(pdf.join(built), "html.parser").find(id="book/index")
+    finally:
+        page.write_text(text, encoding="utf-8")
+    assert [a["href"] for a in article.find_all("a")][-2:] == [
+        "https://an-owner.github.io/a-book/genindex.html#A",
+        "https://example.org/",
+    ]
+
+
+def test_printing_an_unbuilt_site_says_what_to_do(project):
+    with pytest.raises(pdf.PrintError, match="make book"):
+        pdf.build(project, browser=None)
