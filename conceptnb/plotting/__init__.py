@@ -1,4 +1,4 @@
-"""Figures of the book: one shared style, one function a figure, one module per subject."""
+"""Figures of the book: one shared style, one function per figure, one module per subject."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> ModuleType:
-    """Import a part's figures the first time they are used (PEP 562)."""
+    """Import a module of figures the first time they are used (PEP 562)."""
     if name in __all__:
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -50,23 +50,6 @@ def image_grid(images: Images, n_columns: int = 8, titles: Sequence[str] | None 
 
 
 @styled
-def retrieval(before: Images, after: Images, titles: Sequence[str]) -> Figure:
-    """Draw each image above the image that is nearest to its moved embedding.
-
-    Parameters
-    ----------
-    before, after : uint8 ndarray of shape (images, height, width, 3)
-    titles : sequence of str
-        What was asked for, one per image.
-    """
-    figure, axes = new_figure(2, len(before), height=2.9)
-    for k, title in enumerate(titles):
-        _show(axes[0, k], before[k])
-        _show(axes[1, k], after[k], title)
-    return figure
-
-
-@styled
 def mask_panels(masks: Array, size: int, image: Images) -> Figure:
     """Draw the masks of a scene and the image composed from them.
 
@@ -260,8 +243,7 @@ def valuation_plane(valuations: Array, labels: NDArray[np.integer], names: Seque
     names : sequence of str
         The values, by label.
     """
-    figure, axes = new_figure(1, 1, height=3.4)
-    ax = axes[0, 0]
+    figure, [[ax]] = new_figure(height=3.4)
     for value, name in enumerate(names):
         points = valuations[labels == value]
         style = {"color": PALETTE[value], "marker": MARKERS[value]}

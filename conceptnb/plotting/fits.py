@@ -63,8 +63,7 @@ def loss_curves(held_out: Array, oracle: ArrayLike, names: Sequence[str] | None 
     names : sequence of D str, optional
     """
     labels = names or [f"problem {k}" for k in range(len(held_out))]
-    figure, axes = new_figure(height=3.2)
-    ax = axes[0, 0]
+    figure, [[ax]] = new_figure(height=3.2)
     for k, curve in enumerate(held_out - np.asarray(oracle)[:, None]):
         ax.plot(curve, color=PALETTE[k], linestyle=LINES[k], label=labels[k])
     ax.axhline(0, color=MUTED, linewidth=1)
@@ -161,44 +160,26 @@ def story(
 
 
 @styled
-def starts(gaps: ArrayLike, scores: ArrayLike, best: tuple[float, float]) -> Figure:
-    """Draw what each start of one problem reached: excess loss against MCC.
+def loss_against_mcc(
+    runs: Mapping[str, Mapping[str, tuple[ArrayLike, ArrayLike]]], *, log: bool = True
+) -> Figure:
+    """Draw MCC of every run against how far it ended above the oracle's held-out loss.
 
     Parameters
     ----------
-    gaps : array-like of shape (starts,)
-        Held-out loss minus the oracle's on the same rows, in nats.
-    scores : array-like of shape (starts,)
-        MCC of each start.
-    best : (float, float)
-        Gap and MCC of the estimator that is compared with them.
-    """
-    figure, axes = new_figure(height=3.2)
-    ax = axes[0, 0]
-    ax.axvline(0, color=MUTED, linewidth=1)
-    ax.plot(gaps, scores, MARKERS[0], color=PALETTE[0], label="one random start, Adam")
-    ax.plot(*best, MARKERS[6], color=PALETTE[1], markersize=10, label="searched by group, L-BFGS")
-    ax.set(xlabel="held-out loss minus the oracle's (nats)", ylabel="MCC", ylim=(None, 1.02))
-    ax.legend(loc="lower left")
-    return figure
-
-
-@styled
-def loss_against_mcc(runs: Mapping[str, Mapping[str, tuple[ArrayLike, ArrayLike]]]) -> Figure:
-    """Draw MCC of every run against how far it ended above the oracle's loss.
-
-    Parameters
-    ----------
-    runs : mapping from a kind of mixing to a mapping from an estimator's name to its runs
-        Excess losses in nats, and MCC; one panel per kind. Losses below a tenth of a
-        millinat above the oracle's are drawn there.
+    runs : mapping from a panel's title to a mapping from an estimator's name to its runs
+        Losses minus the oracle's on the same rows, in nats, and MCC.
+    log : bool
+        Whether losses are spaced by their logarithm; those below a tenth of a millinat are
+        drawn there then.
     """
     figure, axes = new_figure(1, len(runs), height=3.2, sharey=True)
-    for ax, (mixing, estimators) in zip(axes[0], runs.items(), strict=True):
+    for ax, (title, estimators) in zip(axes[0], runs.items(), strict=True):
         for i, (name, (excess, mcc)) in enumerate(estimators.items()):
-            shown = np.maximum(np.asarray(excess, dtype=float), 1e-4)
-            ax.plot(shown, mcc, MARKERS[i], color=PALETTE[i], alpha=0.75, label=name)
-        ax.set(xscale="log", xlabel="excess loss (nats)", title=f"{mixing} mixing")
+            shown = np.maximum(excess, 1e-4) if log else excess
+            ax.plot(shown, mcc, MARKERS[i], color=PALETTE[i], ms=6, alpha=0.75, label=name)
+        ax.set(xlabel="excess loss (nats)", title=title, ylim=(None, 1.02))
+        ax.set_xscale("log" if log else "linear")
     axes[0, 0].set_ylabel("MCC")
     axes[0, 0].legend(loc="lower left")
     return figure

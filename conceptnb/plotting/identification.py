@@ -75,9 +75,8 @@ def acceptance_rates(
         axes[0, 0].plot(np.arange(1, len(rates) + 1), np.sort(rates), **style)
         axes[0, 1].plot(np.arange(1, len(margins) + 1), margins, **style)
     axes[0, 0].set(yscale="log", xlabel="environment, sorted", ylabel="acceptance rate")
-    axes[0, 1].set(xlabel="atom, sorted", ylabel="margin of Assumption 4 (σ)")
     axes[0, 1].margins(y=0.25)
-    axes[0, 1].set_ylim(bottom=0)
+    axes[0, 1].set(xlabel="atom, sorted", ylabel="margin of Assumption 4 (σ)", ylim=(0, None))
     axes[0, 0].legend()
     return figure
 
@@ -136,8 +135,7 @@ def spectra(found: Mapping[Subset, Array], tolerance: float) -> Figure:
     tolerance : float
         The line between curvature and noise.
     """
-    figure, axes = new_figure(1, 1, height=3.2)
-    ax = axes[0, 0]
+    figure, [[ax]] = new_figure(height=3.2)
     ordered = sorted(found, key=lambda T: (len(T), sorted(T)))
     for column, T in enumerate(ordered):
         values = np.maximum(np.abs(found[T]), 1e-13)
@@ -171,11 +169,10 @@ def instance_errors(rows: Sequence[Row]) -> Figure:
         missing = [max(1 - row["correlation"], 1e-16) for row in chosen]
         axes[0, 0].plot(d_z, error, label=f"n = {n}", **style)
         axes[0, 1].plot(d_z, missing, **style)
-    for ax in axes[0]:
+    labels = ("largest error of B (σ)", "1 − correlation, worst atom")
+    for ax, label in zip(axes[0], labels, strict=True):
         ax.axhline(1e-4, color=INK, linestyle="--", linewidth=1)
-        ax.set(yscale="log", xlabel="latent dimension")
-    axes[0, 0].set_ylabel("largest error of B (σ)")
-    axes[0, 1].set_ylabel("1 − correlation, worst atom")
+        ax.set(yscale="log", xlabel="latent dimension", ylabel=label)
     axes[0, 0].legend(ncols=4, fontsize=8, loc="lower left", bbox_to_anchor=(-0.1, 1.0))
     return figure
 
@@ -197,16 +194,14 @@ def error_curves(rows: Sequence[Row]) -> Figure:
         "valuation_error": "valuations (σ)",
     }
     for k, (key, name) in enumerate(names.items()):
-        xs, means, spreads = [], [], []
-        for size in sizes:
-            values = [row[key] for row in rows if row["samples"] == size and row[key] is not None]
-            if len(values) > 1:
-                logs = np.log10(values)
-                xs.append(size)
-                means.append(logs.mean())
-                spreads.append(logs.std())
+        values = {
+            n: [r[key] for r in rows if r["samples"] == n and r[key] is not None] for n in sizes
+        }
+        logs = {size: np.log10(found) for size, found in values.items() if len(found) > 1}
+        xs, means = list(logs), np.array([log.mean() for log in logs.values()])
+        spread = np.array([log.std() for log in logs.values()])
         slope = np.polyfit(np.log10(xs), means, 1)[0]
-        centre, spread = 10 ** np.array(means), np.array(spreads)
+        centre = 10**means
         bars = [centre - centre * 10**-spread, centre * 10**spread - centre]
         axes[0, 0].errorbar(
             xs, centre, bars, color=PALETTE[k], marker=MARKERS[k], linestyle=LINES[k],
@@ -257,8 +252,7 @@ def pair_p_values(rows: Sequence[Row]) -> Figure:
     rows : sequence of dict
         Of ``results/theory_pairs.json``.
     """
-    figure, axes = new_figure(1, 1, height=0.9 + 0.42 * len(rows))
-    ax = axes[0, 0]
+    figure, [[ax]] = new_figure(height=0.9 + 0.42 * len(rows))
     tests = {
         "p_projection": "projections",
         "p_classifier": "classifier",

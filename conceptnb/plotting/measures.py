@@ -70,8 +70,7 @@ def couplings(concepts: Sequence[Concept], correlations: Sequence[float]) -> Fig
     correlations : sequence of float
         Of their valuations; each gives one solution.
     """
-    figure, axes = new_figure(1, 1, height=3.4)
-    ax = axes[0, 0]
+    figure, [[ax]] = new_figure(height=3.4)
     for k, r in enumerate(correlations):
         covariance, _ = matching_covariance(concepts, [[1.0, r], [r, 1.0]])
         size, frame = np.linalg.eigh(covariance)
@@ -83,10 +82,9 @@ def couplings(concepts: Sequence[Concept], correlations: Sequence[float]) -> Fig
         )  # fmt: skip
     for concept in concepts:
         for value in (-1, 1):
-            middle = concept.at([value]).point
-            ax.axline(
-                tuple(middle), tuple(middle + concept.directions[0]), color=MUTED, linewidth=0.8
-            )
+            x, y = concept.at([value]).point
+            along = concept.directions[0]
+            ax.axline((x, y), (x + along[0], y + along[1]), color=MUTED, linewidth=0.8)
     ax.set(xlim=(-3, 3), ylim=(-2, 2), aspect="equal", xlabel="z₁", ylabel="z₂")
     ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure
@@ -104,7 +102,7 @@ def environments_against_dimension(n: int, largest: int) -> Figure:
         Largest latent dimension.
     """
     d_z = np.unique(np.geomspace(n, largest, 60).astype(int))
-    figure, axes = new_figure(1, 1, height=3.3)
+    figure, axes = new_figure(height=3.3)
     for k, (name, count) in enumerate(environments_needed(n, d_z).items()):
         axes[0, 0].plot(d_z, count, color=PALETTE[k], linestyle=LINES[k], label=name)
     axes[0, 0].set(

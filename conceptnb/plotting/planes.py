@@ -121,8 +121,8 @@ def conditioned_points(
         ax.scatter(*kept.T, s=5, color=PALETTE[0], marker="^", alpha=0.6, label="kept $p_C$")
         ax.plot(*line.T, color=PALETTE[1], label="$\\langle a, z\\rangle = b$")
         share = acceptance_rate(base, concept, variance)
-        ax.set(xlabel="$z_1$", xlim=(low, high))
-        ax.set_title(f"$\\sigma^2 = {variance:g}$: keeps {share:.1%}")
+        title = f"$\\sigma^2 = {variance:g}$: keeps {share:.1%}"
+        ax.set(title=title, xlabel="$z_1$", xlim=(low, high))
     axes[0, 0].set(ylabel="$z_2$", ylim=(low, high))
     share_legend(figure, 3)
     return figure
@@ -153,8 +153,7 @@ def valuation_densities(
     conditional = base.condition(concept, variance).linear_image(concept.A)
     spread = 4 * np.sqrt(image.covariances.max())
     v = np.linspace(image.means.min() - spread, image.means.max() + spread, 800)
-    figure, axes = new_figure(height=3.3)
-    ax = axes[0, 0]
+    figure, [[ax]] = new_figure(height=3.3)
     for k, (name, Z) in enumerate(samples.items()):
         ax.hist(
             concept.valuation(Z)[:, 0], bins, density=True, histtype="step",
@@ -191,8 +190,7 @@ def acceptance_curves(
     n : int
         Draws behind each counted rate.
     """
-    figure, axes = new_figure(height=3.4)
-    ax = axes[0, 0]
+    figure, [[ax]] = new_figure(height=3.4)
     grid = np.asarray(valuations, dtype=float)
     Z = base.sample(n, rng)
     for k, variance in enumerate(variances):
@@ -239,8 +237,7 @@ def noise_trade_off(base: GaussianMixture, concept: Concept, variances: ArrayLik
 @styled
 def _parallel_planes(concept: Concept, valuations: Sequence[float], Z: ArrayLike) -> Figure:
     """Return the picture that stands for `turnable_planes` where nothing can be turned."""
-    figure, axes = new_figure(height=4.6, subplot_kw={"projection": "3d"})
-    ax = axes[0, 0]
+    figure, [[ax]] = new_figure(height=4.6, subplot_kw={"projection": "3d"})
     points = np.array_split(as_points(Z, "Z", 3), len(valuations))
     for k, (b, own) in enumerate(zip(valuations, points, strict=True)):
         at_b = concept.at([b])

@@ -19,7 +19,6 @@ from conceptnb.plotting.style import (
     Row,
     new_figure,
     share_legend,
-    stretch_scores,
     styled,
 )
 
@@ -43,7 +42,7 @@ def scores_by_level(rows: Sequence[Row], axis: str, *, log: bool = False) -> Fig
     for ax, metric in zip(axes[0, :2], ("r2", "mcc"), strict=True):
         _bound(ax, rows, levels, places, f"supervised_{metric}", "supervised", "--")
         _bound(ax, rows, levels, places, f"projection_{metric}", "random projection", "-.")
-        stretch_scores(ax)
+        _stretch_scores(ax, "y")
         ax.set_title({"r2": "R²", "mcc": "MCC"}[metric])
     series = list(dict.fromkeys(row["series"] for row in rows))
     for k, name in enumerate(series):
@@ -88,8 +87,8 @@ def cost_by_dimension(rows: Sequence[Row]) -> Figure:
     for k, (ax, name) in enumerate(zip(axes[0], titles, strict=True)):
         values = [row[name] for row in rows]
         ax.plot(dimensions, values, color=PALETTE[k], marker=MARKERS[k], linestyle=LINES[k])
-        ax.set(title=titles[name], xlabel="latent dimension", xticks=dimensions)
-        ax.set_ylim(0, 1.15 * max(values))
+        ax.set(title=titles[name], xlabel="latent dimension", xticks=dimensions,
+               ylim=(0, 1.15 * max(values)))  # fmt: skip
     return figure
 
 
@@ -141,8 +140,8 @@ def best_matches(true: ArrayLike, learned: Mapping[str, ArrayLike], atom: int = 
         correlations = [np.corrcoef(valuation, column)[0, 1] for column in outputs.T]
         best = int(np.nanargmax(np.abs(correlations)))
         ax.scatter(valuation, outputs[:, best], s=5, color=PALETTE[k], marker=MARKERS[k], alpha=0.5)
-        ax.set(title=f"{name}\n{correlations[best]:+.2f}", yticks=[])
-        ax.set_xlabel(f"true, atom {atom + 1}")
+        title, x_label = f"{name}\n{correlations[best]:+.2f}", f"true, atom {atom + 1}"
+        ax.set(title=title, xlabel=x_label, yticks=[])
     return figure
 
 
@@ -186,10 +185,25 @@ def tables_1_and_7(
         if chance is not None:
             ax.axvline(chance[metric], color=MUTED, linestyle=":", linewidth=1.4, label="chance")
         ax.set(xlabel={"r2": "R²", "mcc": "MCC"}[metric])
-        stretch_scores(ax, "x")
+        _stretch_scores(ax, "x")
     axes[0, 0].set_yticks(height, [f"{k[0]} ({k[1]}, {k[2]}, {k[3]})" for k in keys])
     share_legend(figure, 3)
     return figure
+
+
+def _stretch_scores(ax: Axes, axis: str) -> None:
+    """Scale an axis of scores from 0 to 1 so that those near 1 lie apart."""
+    top, ticks = 1.05, [0, 0.5, 0.8, 0.9, 1]
+
+    def forward(score: Any) -> Any:
+        return -np.sqrt(np.maximum(top - score, 0))
+
+    def inverse(place: Any) -> Any:
+        return top - np.minimum(place, 0) ** 2
+
+    getattr(ax, f"set_{axis}scale")("function", functions=(forward, inverse))
+    getattr(ax, f"set_{axis}ticks")(ticks, [str(tick) for tick in ticks])
+    getattr(ax, f"set_{axis}lim")(-0.05, top)
 
 
 def _across(

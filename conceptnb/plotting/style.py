@@ -178,24 +178,3 @@ def draw_grid(
 def scatter_on_line(count: int, width: float) -> Array:
     """Return offsets that keep points on one line apart, the same for the same count."""
     return width * ((np.arange(count, dtype=np.float64) * 0.618) % 1 - 0.5)
-
-
-def stretch_scores(ax: Axes, axis: Literal["x", "y"] = "y") -> None:
-    """Scale an axis of scores from 0 to 1 so that those near 1 lie apart."""
-    top = 1.05
-
-    def forward(score: Any) -> Any:
-        return -np.sqrt(np.maximum(top - score, 0))
-
-    def inverse(place: Any) -> Any:
-        return top - np.minimum(place, 0) ** 2
-
-    ticks = [0, 0.5, 0.8, 0.9, 1.0], ["0", "0.5", "0.8", "0.9", "1"]
-    if axis == "x":
-        ax.set_xscale("function", functions=(forward, inverse))
-        ax.set_xticks(*ticks)
-        ax.set_xlim(-0.05, top)
-    else:
-        ax.set_yscale("function", functions=(forward, inverse))
-        ax.set_yticks(*ticks)
-        ax.set_ylim(-0.05, top)

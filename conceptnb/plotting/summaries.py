@@ -41,8 +41,7 @@ def concept_dots(
     limits : (float, float)
         Of the vertical axis.
     """
-    figure, axes = new_figure(1, 1, height=3.3)
-    ax = axes[0, 0]
+    figure, [[ax]] = new_figure(height=3.3)
     names = list(next(iter(numbers.values())))
     width = 0.84 / len(numbers)
     for k, (model, concepts) in enumerate(numbers.items()):
@@ -89,8 +88,7 @@ def profiles(
         A score drawn as a dotted line.
     """
     places = np.asarray(levels, dtype=float)
-    figure, axes = new_figure(height=3.3)
-    ax = axes[0, 0]
+    figure, [[ax]] = new_figure(height=3.3)
     for k, (name, values) in enumerate(scores.items()):
         table = np.asarray(values, dtype=float).reshape(len(places), -1)
         mean, std = table.mean(axis=1), table.std(axis=1)

@@ -172,7 +172,6 @@ CASES = {
     "embedded.hue_readings": (reading_rows(),),
     "embedded.image_grid": (PICTURES, 3),
     "embedded.mask_panels": (RNG.uniform(size=(64, 4)), 8, PICTURES[0]),
-    "embedded.retrieval": (PICTURES, PICTURES, ["cube", "ball", "cube", "ball"]),
     "embedded.tables_2_to_4": (
         {"small-vit": valuation_tables()},
         {name: {"ViT": [(size - k, 0.2) for k in range(size)]}
@@ -188,7 +187,6 @@ CASES = {
     ),
     "fits.loss_curves": (1 + np.exp(-np.arange(20.0))[None] * [[1], [2]], [1.0, 1.0]),
     "fits.recovered": (POINTS, POINTS[:, ::-1]),
-    "fits.starts": ([0.1, 0.02], [0.5, 0.8], (0.001, 0.95)),
     "fits.story": (POINTS, RNG.normal(size=(60, 4)), -POINTS, ENVIRONMENT),
     "identification.acceptance_rates": (
         {"the paper's": paper_design(2)}, BASE, np.array([[1.0, 0.0], [0.6, 0.8]])
@@ -246,6 +244,9 @@ CASES = {
     "summaries.value_grid": (np.eye(3), ["a", "b", "c"], ["x", "y", "z"]),
 }  # fmt: skip
 OPTIONS = {
+    "fits.loss_against_mcc": [
+        (({"Starts": {"Adam": ([0.1, 0.02], [0.5, 0.8]), "L-BFGS": (0.0, 0.9)}},), {"log": False})
+    ],
     "recovery.scores_by_level": [
         ((limit_rows([0, 10, 100]), "samples"), {"log": True}),
         ((limit_rows(["Gaussian", "uniform"]), "conditioning distribution"), {}),
