@@ -51,7 +51,7 @@ def concept_dots(
             x = place + (k - (len(numbers) - 1) / 2) * width
             if len(values) > 1:
                 places = x + scatter_on_line(len(values), 0.6 * width)
-                ax.scatter(places, values, s=9, alpha=0.35, linewidths=0, rasterized=True, **style)
+                ax.scatter(places, values, s=12, alpha=0.45, linewidths=0, rasterized=True, **style)
             mean = {"label": model} if place == 0 else {}
             ax.plot(x, values.mean(), ms=8, markeredgecolor="white", ls="", **style, **mean)
     if reference is not None:

@@ -66,7 +66,9 @@ def times_page(seconds: Mapping[str, float]) -> str:
         "```{list-table}\n:header-rows: 1\n:widths: 80 20\n\n* - chapter\n  - seconds\n"
         f"{rows}\n* - **together**\n  - **{sum(seconds.values()):.1f}**\n```\n\n"
         f"Python {platform.python_version()} on {platform.system()} {platform.machine()} with "
-        f"{os.cpu_count()} cores; {libraries}. The lock file in the repository pins the rest.\n"
+        f"{os.cpu_count()} cores; {libraries}. The lock file in the repository pins the rest.\n\n"
+        "What is faster than what is measured by `make bench` in ratios, which travel further than "
+        "seconds: {doc}`/notebooks/90_results` shows the table `benchmarks`.\n"
     )
 
 
