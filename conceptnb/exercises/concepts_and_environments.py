@@ -12,7 +12,7 @@ from conceptnb.exercises.engine import Value
 
 ex_distance = Value(  # the distance of the level sets 0 and 10 of the atom (3, 4) (Definition 1)
     10 / np.hypot(3, 4),
-    right="The distance is |b| / |a|: ten units of valuation, at five units of valuation a step.",
+    right="The distance is |b| / |a|: ten units of valuation, at five units per step.",
     mistakes={
         "That is how far the valuations are apart. How far must z go to change its valuation by "
         "10, if one step along a / |a| changes it by |a|?": 10.0,
@@ -30,9 +30,10 @@ ex_oblique = Value(  # the nearest points with first valuation 0, and with the s
         "Both rows are the shortest way. The second has to keep its valuation.": lambda x: x[
             [0, 0]
         ],
-        "Your first row moves along the second atom; the shortest way goes along the first.": (
-            [[0.0, 1.0], [0.0, 5.0]]
-        ),
+        "Your first row goes along the second atom: the first is shortest.": [
+            [0.0, 1.0],
+            [0.0, 5.0],
+        ],
         "That is how far the point moves; where it arrives was asked for.": lambda x: x - [2, 3],
     },
 )
@@ -41,8 +42,8 @@ ex_how_many = Value(  # smallest over largest singular value of n atoms in R^6, 
     lambda: _smallest_singular_values(relative=True),
     rtol=0.15,
     entries="for n = 1, 2, 4, 5, 6",
-    right="Independent up to n = d_z with probability one, but ever less comfortably so: some "
-    "combination of atoms hardly varies over the data, and noise will hide it.",
+    right="Independent up to n = d_z with probability one, but ever closer to dependent: "
+    "some combination of atoms varies little over the data, and noise will hide it.",
     mistakes={
         "These are the smallest singular values themselves. Divide each by the largest of the "
         "same matrix.": lambda _: _smallest_singular_values(relative=False),
@@ -56,8 +57,8 @@ ex_definition_4 = Value(  # the valuation in another unit, with another zero: De
     mistakes={
         "You used the minus sign that the paper prints in (4). Take a point with <a, z> = b and "
         "compute its valuation for them.": -3.0 * (1.5 - 1.1),
-        "The shift belongs inside the bracket: it is measured in our units, and the factor comes "
-        "after it.": -3.0 * 1.5 + 1.1,
+        "The shift belongs inside the bracket: it is in our units, before the factor.": -3.0 * 1.5
+        + 1.1,
         "You left out the factor: their unit is another one.": 1.5 + 1.1,
         "You left out the shift: their zero is elsewhere.": -3.0 * 1.5,
     },
@@ -74,10 +75,8 @@ ex_circle = {  # whether circles about the origin are level sets of a concept (D
 
 def _smallest_singular_values(relative: bool) -> Array:
     rng = np.random.default_rng(11)
-    values = [
-        np.linalg.svd(rng.uniform(-0.3, 0.3, size=(1000, n, 6)), compute_uv=False)
-        for n in (1, 2, 4, 5, 6)
-    ]
+    draws = (rng.uniform(-0.3, 0.3, size=(1000, n, 6)) for n in (1, 2, 4, 5, 6))
+    values = [np.linalg.svd(atoms, compute_uv=False) for atoms in draws]
     return np.array([np.mean(s[:, -1] / (s[:, 0] if relative else 1.0)) for s in values])
 
 
@@ -85,11 +84,11 @@ def _smallest_singular_values(relative: bool) -> Array:
 
 
 def _peak() -> Array:
-    def density(z: float) -> float:
-        return np.exp(-(z**2) / (2 * 2.0) - (3.0 - z) ** 2 / (2 * 1.0))
+    def moment(k: int) -> float:
+        return quad(lambda z: z**k * np.exp(-(z**2) / 4 - (3 - z) ** 2 / 2), -20, 20)[0]
 
-    mass, first, second = (quad(lambda z, k=k: z**k * density(z), -20, 20)[0] for k in range(3))
-    return np.array([first / mass, second / mass - (first / mass) ** 2])
+    mean = moment(1) / moment(0)
+    return np.array([mean, moment(2) / moment(0) - mean**2])
 
 
 ex_peak = Value(  # mean and variance of Definition 3 in one dimension, by numerical integration
@@ -170,7 +169,7 @@ ex_one_environment = {  # what one environment leaves open with linear mixing: L
     "nothing": "Right. Linear encoders cannot fold: one parabola gives the axis. Others need more.",
 }
 
-ex_too_simple = Value(  # the seed whose loss hardly tells a linear encoder from a network
+ex_too_simple = Value(  # the seed whose loss barely tells a linear encoder from a network
     4,
     right="Its environments tell least, so being wrong costs little: there the loss is no guide.",
     mistakes={

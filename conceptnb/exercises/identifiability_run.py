@@ -187,8 +187,7 @@ ex_tolerance = {  # how Step 3 notices a misread rank
 ex_shortcut = Value(  # the step that evaluates atoms, which linear mixings do not need
     5,
     rtol=1e-6,
-    right="The leading eigenvector of the combination is the atom, up to sign. M, and so Steps 1 "
-    "to 3, are still needed.",
+    right="The leading eigenvector is the atom, up to sign. M, so Steps 1 to 3, are still needed.",
     mistakes={
         "M is used in the formula, and Step 3 is what finds it.": 3,
         "B does not occur in Q_e: the formula says nothing about valuations of environments.": 4,
@@ -266,8 +265,7 @@ ex_repair = Construction(  # Assumption 4 in a design that adds one environment 
 ex_marginal = Value(  # the variance of the valuation under each measure of Appendix C
     [0.25, 0.25, 1 / (1 / 1.0 + 1 / 0.25)],
     entries="enforced, averaged, Bayesian",
-    right="Two measures enforce the marginal. Acceptance multiplies it with the base's, and is "
-    "narrower than both.",
+    right="Two measures enforce the marginal. Acceptance multiplies it with the base's: narrower.",
     mistakes={
         "Acceptance multiplies q_V with p(v): precisions add.": [0.25, 0.25, 0.25],
         "Only acceptance narrows. Enforced and averaged have the marginal q_V exactly.": [0.2] * 3,
@@ -301,8 +299,7 @@ def _cannot_tell(base: GaussianMixture) -> str | None:
 ex_cannot_tell = Construction(  # the measures of Appendix C for the atom (1, 0), b = 1, σ² = 0.1
     _cannot_tell,
     kind=GaussianMixture,
-    right="Independent, so the first two are equal; nearly constant where q_V lives, so the third "
-    "joins them.",
+    right="Independent: the first two are equal. Nearly constant where q_V lives: so is the third.",
     wrong={
         "two dimensions": lambda: GaussianMixture([1.0], [[0.0]], [[[100.0]]]),
         "depends on the first": lambda: _base(100.0, coupling=6.0),

@@ -55,15 +55,13 @@ ex_no_word = Value(  # how often a word of the first category is true, and a mis
 )
 
 
-def _questions() -> tuple[Any, Array]:
-    shares = np.array([[[0.6, 0.2], [0.3, 0.3]], [[0.7, 0.1], [0.4, 0.2]]])
-    return SimpleNamespace(popularity=shares), np.array([0.0, 1.0, 0.25, 0.5])
+_SHARES = np.array([[[0.6, 0.2], [0.3, 0.3]], [[0.7, 0.1], [0.4, 0.2]]])
 
 
 def _popularity(corpus: Any, mc1: Array) -> Array:
     top = corpus.popularity[:, :, 0].ravel()
-    threshold = np.median(top)
-    return np.array([mc1[top > threshold].mean(), mc1[top <= threshold].mean()])
+    popular = top > np.median(top)
+    return np.array([mc1[popular].mean(), mc1[~popular].mean()])
 
 
 ex_popularity = Value(  # the mean MC1 of questions by popularity of their first misconception
@@ -75,7 +73,7 @@ ex_popularity = Value(  # the mean MC1 of questions by popularity of their first
         "The other way round: first the more popular misconceptions.": lambda x: x[::-1],
         "That is the mean over all questions, twice.": lambda x: np.full(2, x.mean()),
     },
-    given=_questions,
+    given=lambda: (SimpleNamespace(popularity=_SHARES), np.array([0.0, 1.0, 0.25, 0.5])),
 )
 
 # Reading truth off the heads
@@ -184,9 +182,7 @@ def _constant(embedding: Callable[[list[str]], Any]) -> str | None:
         return "Its entries must be finite real numbers."
     if not np.allclose(weights, weights[0]):
         return "It gives the texts different vectors, so some questions weigh more than others."
-    if not weights.any():
-        return "Its vectors are all zero, and so are all weights."
-    return None
+    return None if weights.any() else "Its vectors are all zero, and so are all weights."
 
 
 ex_constant = Construction(  # a constant λ, which makes the matrix the mass mean shift: E.3
@@ -258,7 +254,7 @@ ex_two_dimensions = {  # how good the second probe is where truth moves half the
 
 ex_random_first = Value(  # the mean share of |δ|² that a random direction of 16 takes away
     1 / 16,
-    right="A random direction hardly touches a given one. That makes it a good control.",
+    right="A random direction barely touches a given one. That makes it a good control.",
     mistakes={
         "That is the share of the length; square it.": 0.25,
         "In sixteen dimensions all shares add up to one, and none is favoured.": 1.0,

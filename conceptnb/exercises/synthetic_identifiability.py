@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import truediv
 from typing import Any
 
 import numpy as np
@@ -33,8 +34,7 @@ ex_peak_of_a_head = Value(  # where the tied head -h²/2 + 1.4 h is largest: equ
 ex_gamma_zero = Value(  # for which designs one centre per atom suffices: (87) against the log-odds
     [True, True, False],
     entries="designs (a), (b), (c)",
-    right="A bias shifts the centre of all environments of an atom alike. The authors' designs "
-    "are of the third kind.",
+    right="A bias shifts an atom's centres alike. The authors' designs are of the third kind.",
     mistakes={
         "An atom's bias is one number. Can it stand at two valuations at once?": [1] * 3,
         "In (b) both environments of the atom have one centre, so one bias will do.": [1, 0, 0],
@@ -61,7 +61,7 @@ ex_luck = Value(  # the starts for a success with probability 0.99, by trying nu
 ex_unit = {  # in which unit a tied head learns valuations: Lemma 3 and (87)
     "sigma": "Right. h = ±<a, z>/σ up to a shift: with σ known, differences of valuations are "
     "learned in absolute units.",
-    "variance": "The curvature of the log-odds in <a, z> is 1/2σ², the head's in h 1/2: so h is?",
+    "variance": "The curvature of the log-odds in <a, z> is 1/2σ², the head's in h 1/2. What is h?",
     "free": "A free β could absorb any unit. Here β is tied to 1/2.",
 }
 
@@ -109,8 +109,7 @@ ex_hard_seed = Value(  # the seed whose weakest valuation varies least, from the
     _hard_seed,
     rtol=0,
     atol=0.1,
-    right="Its second valuation hardly varies in units of σ, so its environments hardly differ "
-    "from the base.",
+    right="Its second valuation varies little in units of σ: environments are close to the base.",
     mistakes={
         "Shorter atoms than the others', but both valuations vary by more than σ. Look at the "
         "deviations of the valuations beside σ.": 5,
@@ -215,8 +214,7 @@ ex_wrong_parabola = {  # whose log-odds a parabola in the valuation fits worst: 
     "student": "Its tails are wrong, but it is a function of the valuation alone.",
     "window": "Constant where samples can be, so nothing is left over but the edge.",
     "enforced": "It divides by the base's density of the valuation: a function of the valuation.",
-    "averaged": "Right. It averages over what else varies, so its log-odds are no function of the "
-    "valuation.",
+    "averaged": "Right. It averages over what else varies: no function of the valuation alone.",
 }
 
 ex_noise_ceiling = Value(  # which share of the loss in R² the noise explains, from the stored study
@@ -224,9 +222,7 @@ ex_noise_ceiling = Value(  # which share of the loss in R² the noise explains, 
     rtol=0.02,
     right="Most of what R² lost was lost in the noise, before anything was learned.",
     mistakes={
-        "That is the ratio of the two R², not of their distances from one.": lambda _: (
-            _noisiest()[0] / _noisiest()[1]
-        ),
+        "That is the ratio of R², not of distances from one.": lambda _: truediv(*_noisiest()),
         "The other way round: the ceiling's distance over the learner's.": lambda x: 1 / x,
         "That is the ceiling's distance: divide it by the learner's.": lambda _: 1 - _noisiest()[1],
     },
@@ -249,9 +245,7 @@ ex_r2_forgives = Value(  # which maps of a representation leave R² and MCC as t
     mistakes={
         "Mixing changes correlations with single columns: MCC does not forgive it.": [[1] * 4] * 2,
         "R² looks at the span of all columns, which mixing does not change.": [[1, 1, 1, 0]] * 2,
-        "MCC takes absolute values of correlations: scale and sign do not matter.": (
-            [[1] * 4, [1, 0, 1, 0]]
-        ),
+        "MCC takes absolute correlations: sign does not matter.": [[1, 1, 1, 1], [1, 0, 1, 0]],
         "First R², then MCC.": lambda x: x[::-1],
     },
 )
@@ -264,9 +258,9 @@ ex_45 = Value(  # the MCC of two independent concepts rotated by an angle: Secti
     right="No rotation of two concepts has a lower MCC than 0.71, and each has R² = 1.",
     mistakes={
         "From 45 degrees on, the sine is larger; before it, the cosine.": np.sin(_ANGLES),
-        "Both concepts are matched well or badly alike: there is no averaging with the sine.": (
-            (np.cos(_ANGLES) + np.sin(_ANGLES)) / 2
-        ),
+        "Both concepts are matched alike: no averaging with the sine.": (1 + np.sin(2 * _ANGLES))
+        ** 0.5
+        / 2,
     },
 )
 
@@ -414,9 +408,8 @@ def _ceiling(answer: Any) -> str | None:
         return f"The answer is three numbers, one per sample size; got {scores.shape}."
     if scores.max() > 1:
         return "R² cannot exceed one."
-    if not scores[0] < scores[2] + 0.005:
-        return "R² falls with more samples: is it taken on the same fresh points Z each time?"
-    return None
+    falls = not scores[0] < scores[2] + 0.005
+    return "R² falls with more samples: is it taken on the same fresh points Z?" if falls else None
 
 
 ex_ceiling = Construction(  # R² that does not fall as samples grow, beyond what seeds do to it

@@ -149,7 +149,7 @@ _RATIO = np.sqrt(0.85 / 0.15)
 ex_eta = Value(  # the accuracy at η² = .85 for two values of equal frequency
     ndtr(_RATIO),
     rtol=0.002,
-    right="A high η² between two values means hardly any confusion of these two.",
+    right="A high η² between two values means next to no confusion of these two.",
     mistakes={
         "That is m/s itself; the accuracy is its normal distribution function.": _RATIO,
         "m/s is a square root: m² / s² = η² / (1 - η²).": 1.0,
@@ -227,9 +227,7 @@ ex_within = Value(  # the correlation within values, by regression on indicators
     atol=0.01,
     right="The rest of the overall correlation is the factor itself, which both encoders know.",
     mistakes={
-        "That is the overall correlation: the means of the values are still in it.": lambda _: (
-            np.corrcoef(*_scales()[:2])[0, 1]
-        ),
+        "That is the overall correlation: the means of values are still in it.": 0.828956,
     },
     given=_scales,
 )
@@ -452,10 +450,9 @@ def _random_move(answer: Any, start: Array, moved: Array) -> str | None:
     lengths = np.linalg.norm(steps, axis=1)
     if not np.allclose(lengths, np.linalg.norm(old, axis=1), rtol=0.01):
         return "Each embedding has to move as far as it did before."
-    unit = steps / lengths[:, None]
-    if np.mean(np.sum(steps * old, axis=1)) > 0.5 * np.mean(np.sum(old * old, axis=1)):
+    if np.sum(steps * old) > 0.5 * np.sum(old * old):
         return "That is still the old move, or close to it."
-    if np.linalg.norm(unit.mean(axis=0)) > 0.5:
+    if np.linalg.norm((steps / lengths[:, None]).mean(axis=0)) > 0.5:
         return "All move in one direction; each needs a random direction of its own."
     return None
 
@@ -506,10 +503,9 @@ ex_shared_chance = Value(  # ‖mean v‖² / mean ‖v‖² of twelve orthogona
 
 def _small_grid() -> tuple[Any, ...]:
     """Return noisy points in which three values lie on a line and off it, in four groups."""
-    rng = np.random.default_rng(0)
     labels, groups = np.tile(np.repeat(np.arange(3), 20), 4), np.repeat(np.arange(4), 60)
     places = np.array([[0.0, 0.0], [1.0, 2.0], [2.0, 0.0]])[labels]
-    return np.column_stack([places, groups]) + rng.normal(0, 0.4, (240, 3)), labels, groups
+    return np.column_stack([places, groups]) + 0.4 * _normal(0, 240, 3), labels, groups
 
 
 def _tense_dimensions(Z: Any, labels: Any, groups: Any) -> float:

@@ -107,8 +107,7 @@ ex_weekday = {  # what it means if a label is read that the pictures cannot show
 
 # A list of questions
 
-_STEERED = np.array([1, 1, 0, 1, 0, 1, 1, 0])
-_GAIN = _STEERED - [0, 1, 0, 0, 0, 1, 0, 1]
+_GAIN = np.array([1, 0, 0, 1, 0, 0, 1, -1])  # steered minus baseline
 
 ex_paired = Value(  # the paired gain of eight answers and its standard error
     [_GAIN.mean(), _GAIN.std(ddof=1) / 8**0.5],
@@ -117,9 +116,7 @@ ex_paired = Value(  # the paired gain of eight answers and its standard error
     mistakes={
         "The second is the standard deviation; divide by the root of 8.": [0.25, _GAIN.std(ddof=1)],
         "You subtracted the other way round.": lambda x: x * [-1.0, 1.0],
-        "The error is that of the paired differences, not of the steered answers.": (
-            [0.25, _STEERED.std(ddof=1) / 8**0.5]
-        ),
+        "The error is that of paired differences, not of the steered answers.": [0.25, 0.182981],
     },
 )
 
