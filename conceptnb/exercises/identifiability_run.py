@@ -187,7 +187,7 @@ ex_tolerance = {  # how Step 3 notices a misread rank
 ex_shortcut = Value(  # the step that evaluates atoms, which linear mixings do not need
     5,
     rtol=1e-6,
-    right="The leading eigenvector is the atom, up to sign. M, so Steps 1 to 3, are still needed.",
+    right="The leading eigenvector is the atom, up to sign. M still takes Steps 1 to 3.",
     mistakes={
         "M is used in the formula, and Step 3 is what finds it.": 3,
         "B does not occur in Q_e: the formula says nothing about valuations of environments.": 4,
