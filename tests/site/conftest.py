@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import http.server
 import os
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tools.book.browser import NoBrowserError, chromium, serve
+from tools.book.browser import NoBrowserError, chromium
 from tools.book.project import Project
 
 
@@ -25,6 +29,38 @@ class Site:
         pages = (page.relative_to(self.folder).as_posix() for page in self.folder.rglob("*.html"))
         # _print.html is there while another test prints the book.
         return sorted(page for page in pages if not page.startswith(("_static/", "_print.")))
+
+
+class SiteHandler(http.server.SimpleHTTPRequestHandler):
+    """Serve a folder under ``/PREFIX/``, as GitHub Pages does, with its 404 page."""
+
+    def __init__(self, *args: object, prefix: str, directory: str) -> None:
+        self.prefix = prefix
+        super().__init__(*args, directory=directory)
+
+    def translate_path(self, path: str) -> str:
+        return super().translate_path(path.removeprefix(self.prefix))
+
+    def send_error(self, code: int, *_: object) -> None:
+        page = Path(self.directory) / "404.html"
+        self.send_response(code)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.end_headers()
+        self.wfile.write(page.read_bytes() if page.is_file() else b"not found")
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@contextmanager
+def serve(folder: Path, prefix: str = "") -> Iterator[str]:
+    """Serve `folder` on this machine alone; yield its address, which ends in a slash."""
+    handler = partial(SiteHandler, directory=str(folder), prefix=prefix)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}{prefix}/"
+        finally:
+            server.shutdown()
 
 
 @pytest.fixture(scope="session")

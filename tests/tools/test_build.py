@@ -124,9 +124,21 @@ def test_the_longest_chapter_of_the_last_run_starts_first(project):
 def test_the_name_of_a_file_counts_and_not_only_what_it_holds(project):
     module = project.root / "conceptnb" / "one.py"
     module.write_text("x = 1\n", encoding="utf-8")
-    before = fingerprints.surroundings(project)
+    before = fingerprints.of_chapters(project)
     module.rename(module.with_name("two.py"))
-    assert fingerprints.surroundings(project) != before
+    after = fingerprints.of_chapters(project)
+    assert [chapter.stem for chapter in before if before[chapter] != after[chapter]] == ["a", "b"]
+
+
+def test_the_site_depends_on_its_pages_and_on_what_builds_it(project, monkeypatch, tmp_path):
+    before = fingerprints.of_site(project)
+    append(project.root / "book" / "index.md", "\nMore.\n")
+    assert (after := fingerprints.of_site(project)) != before
+    builder = tmp_path / "builder"
+    builder.mkdir()
+    (builder / "slides.py").write_text("x = 1\n", encoding="utf-8")
+    monkeypatch.setattr(fingerprints, "_BUILDER", builder)
+    assert fingerprints.of_site(project) != after
 
 
 # Pairs ----------------------------------------------------------------------------------

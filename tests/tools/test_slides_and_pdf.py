@@ -80,6 +80,11 @@ mystnb:
 plt.plot([0, 1]);
 ```
 
+```{code-cell} ipython3
+:tags: [remove-input]
+print("A table.")
+```
+
 ```{exercise-start} Try
 :label: ex-a
 ```
@@ -152,6 +157,7 @@ def test_slides_leave_out_proofs_solutions_and_the_lines_that_import_and_draw(de
     assert not [word for word in ("Thus.", "Hence.", "Proof", "Answered.", "plt") if word in text]
     assert "#" not in text
     assert "Asked." in text
+    assert "A table." in text
     assert "1 + 1" in text
 
 
@@ -175,9 +181,11 @@ def test_every_chapter_of_the_contents_has_slides_and_is_listed(built):
     assert [a.get_text() for a in listed.select("li a")] == ["Chapter a", "Chapter b"]
 
 
-def test_a_page_without_an_article_is_named():
-    with pytest.raises(ValueError, match=r"chapter='x\.html' holds no article"):
-        slides.deck(BeautifulSoup("<html></html>", "html.parser"), "T", "x.html")
+def test_a_page_without_an_article_is_named(project):
+    (project.html / "notebooks").mkdir(parents=True)
+    (project.html / "notebooks" / "a.html").write_text("<html></html>", encoding="utf-8")
+    with pytest.raises(pdf.PrintError, match=r"notebooks/a\.html holds no article"):
+        slides.build(project)
 
 
 # The book on paper ---------------------------------------------------------------------------

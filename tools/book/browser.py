@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import http.server
 import shutil
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,6 +13,7 @@ if TYPE_CHECKING:
 _NAMES = ("chromium", "google-chrome", "chromium-browser")
 _FLAGS = [
     "--no-sandbox",
+    "--allow-file-access-from-files",
     "--disable-gpu",
     "--disable-quic",
     "--no-first-run",
@@ -53,40 +50,3 @@ def chromium() -> Iterator[Browser]:
             yield browser
         finally:
             browser.close()
-
-
-class SiteHandler(http.server.SimpleHTTPRequestHandler):
-    """Serve a folder under ``/NAME/``, as GitHub Pages does, with its 404 page."""
-
-    def __init__(self, *args: object, folder: Path, prefix: str) -> None:
-        self.folder, self.prefix = folder, prefix
-        super().__init__(*args, directory=str(folder))  # type: ignore[arg-type]
-
-    def translate_path(self, path: str) -> str:
-        """Return the file of an address."""
-        return super().translate_path(path.removeprefix(self.prefix))
-
-    def send_error(self, code: int, *_: object) -> None:
-        """Answer an address that is not there with the book's own page."""
-        page = self.folder / "404.html"
-        body = page.read_bytes() if page.is_file() else b"not found"
-        self.send_response(code)
-        self.send_header("Content-Type", "text/html; charset=utf-8")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing of single requests."""
-
-
-@contextmanager
-def serve(folder: Path, prefix: str = "") -> Iterator[str]:
-    """Serve `folder` on this machine alone; yield its address, which ends in a slash."""
-    handler = partial(SiteHandler, folder=folder, prefix=prefix)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}{prefix}/"
-        finally:
-            server.shutdown()

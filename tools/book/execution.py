@@ -21,7 +21,7 @@ from conceptnb.core.files import write_text
 from tools.book import fingerprints
 from tools.book.project import Project
 
-_SECONDS_A_CELL = 600
+_SECONDS_PER_CELL = 600
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -40,10 +40,8 @@ class Job:
 
 def stale(project: Project) -> list[Job]:
     """Return the chapters whose executed copy is missing or of another fingerprint."""
-    shared = fingerprints.surroundings(project)
     jobs = []
-    for chapter in project.chapters:
-        fingerprint = fingerprints.of_chapter(project, chapter, shared)
+    for chapter, fingerprint in fingerprints.of_chapters(project).items():
         stamp = _read_stamp(project, chapter)
         if stamp.get("fingerprint") != fingerprint or not executed(project, chapter).is_file():
             jobs.append(Job(chapter, fingerprint, stamp.get("seconds", 0.0)))
@@ -65,7 +63,6 @@ def execute(project: Project, workers: int = 2) -> list[Path]:
         If a cell of any chapter raises; the message names chapter and error.
     """
     jobs = stale(project)
-    _forget_removed_chapters(project)
     if not jobs:
         return []
     folder = project.root / ".executing"  # nbmake collects nothing under a folder "_build"
@@ -81,7 +78,7 @@ def execute(project: Project, workers: int = 2) -> list[Path]:
     paths = [str(folder / "notebooks" / f"{job.chapter.stem}.ipynb") for job in jobs]
     parallel = ["-n", str(min(workers, len(jobs))), "--maxschedchunk", "1"]
     options = ["-c", str(folder / "pytest.ini"), "-p", "no:cacheprovider", "-q", "--no-header"]
-    nbmake = ["--nbmake", "--overwrite", "--nbmake-timeout", str(_SECONDS_A_CELL)]
+    nbmake = ["--nbmake", "--overwrite", "--nbmake-timeout", str(_SECONDS_PER_CELL)]
     os.environ.update(environment(project))
     status = pytest.main([*options, *nbmake, *parallel, *paths], plugins=[keeper])
     if status != pytest.ExitCode.OK:
@@ -149,11 +146,3 @@ def _read_stamp(project: Project, chapter: Path) -> dict[str, Any]:
         return json.loads(_stamp(project, chapter).read_text(encoding="utf-8"))
     except (FileNotFoundError, json.JSONDecodeError):
         return {}
-
-
-def _forget_removed_chapters(project: Project) -> None:
-    """Remove the executed copies of chapters that no longer exist."""
-    present = {chapter.stem for chapter in project.chapters}
-    for copy in (project.executed / "notebooks").glob("*.ipynb"):
-        if copy.stem not in present:
-            copy.unlink()

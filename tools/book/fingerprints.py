@@ -14,48 +14,38 @@ from pathlib import Path
 from conceptnb.core.files import tracked_files
 from tools.book.project import Project
 
+_BUILDER = Path(__file__).parent
 
-def surroundings(project: Project) -> str:
-    """Return the hash of what all chapters share: package, results and lock."""
+
+def of_chapters(project: Project) -> dict[Path, str]:
+    """Return the fingerprint of each chapter, ``notebooks/NAME.md``."""
     root = project.root
-    files = tracked_files(root / "conceptnb") + sorted((root / "results").glob("*.json"))
-    return _digest(root, [*files, *_existing(root / "requirements.lock")])
+    tables, lock = sorted((root / "results").glob("*.json")), root / "requirements.lock"
+    shared = _digest(root, [*tracked_files(root / "conceptnb"), *tables, lock])
+    return {
+        chapter: _join(_digest(root, [chapter]), shared, project.address)
+        for chapter in project.chapters
+    }
 
 
-def of_chapter(project: Project, chapter: Path, shared: str | None = None) -> str:
-    """Return the fingerprint of one chapter.
-
-    Parameters
-    ----------
-    project : Project
-    chapter : Path
-        ``notebooks/NAME.md``.
-    shared : str, optional
-        What `surroundings` returned, to hash the package once for many chapters.
-    """
-    own = _digest(project.root, [chapter])
-    return _join(own, shared if shared is not None else surroundings(project), project.address)
-
-
-def of_site(project: Project, chapters: list[str]) -> str:
-    """Return the fingerprint of the whole site, given those of its chapters."""
+def of_site(project: Project) -> str:
+    """Return the fingerprint of the site: chapters, pages, settings, and what builds it."""
     root = project.root
-    files = tracked_files(root / "book")
-    settings = _existing(root / "_config.yml", root / "_toc.yml", root / "pyproject.toml")
-    return _join(_digest(root, files + settings), surroundings(project), *chapters)
+    settings = [root / "_config.yml", root / "_toc.yml", root / "pyproject.toml"]
+    pages = _digest(root, [*tracked_files(root / "book"), *settings])
+    builder = _digest(_BUILDER, tracked_files(_BUILDER))
+    return _join(*of_chapters(project).values(), pages, builder)
 
 
 def _digest(root: Path, files: Iterable[Path]) -> str:
-    """Return one SHA-256 over the names (from `root`) and the contents of `files`."""
-    total = hashlib.sha256()
-    for path in sorted(files):
-        content = hashlib.sha256(path.read_bytes()).hexdigest()
-        total.update(f"{path.relative_to(root).as_posix()} {content}\n".encode())
-    return total.hexdigest()
-
-
-def _existing(*paths: Path) -> list[Path]:
-    return [path for path in paths if path.is_file()]
+    """Return one hash over the names (from `root`) and the contents of `files` that exist."""
+    return _join(
+        *(
+            f"{path.relative_to(root).as_posix()} {hashlib.sha256(path.read_bytes()).hexdigest()}"
+            for path in sorted(files)
+            if path.is_file()
+        )
+    )
 
 
 def _join(*parts: str) -> str:

@@ -6,9 +6,11 @@ import tomllib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import yaml
+from sphinx_external_toc.parsing import parse_toc_yaml
 
 
 @dataclass(frozen=True)
@@ -72,21 +74,16 @@ class Project:
         owner = urlsplit(self.address).path.strip("/").split("/")[0]
         return f"https://{owner}.github.io/{self.name}/"
 
+    @property
+    def contents(self) -> dict[str, Any]:
+        """Return what ``_toc.yml`` says."""
+        return yaml.safe_load((self.root / "_toc.yml").read_text(encoding="utf-8"))
+
     @cached_property
     def pages_in_toc(self) -> list[str]:
         """Return every page that ``_toc.yml`` names, in its order, without a file ending."""
-        return _files(yaml.safe_load((self.root / "_toc.yml").read_text(encoding="utf-8")))
+        return list(parse_toc_yaml(self.root / "_toc.yml"))
 
     def relative(self, path: Path) -> str:
         """Return `path` as people read it: from the root, with forward slashes."""
         return path.relative_to(self.root).as_posix()
-
-
-def _files(node: object) -> list[str]:
-    """Return the values of ``root`` and ``file`` anywhere in a table of contents."""
-    if isinstance(node, dict):
-        own = [node[key] for key in ("root", "file") if key in node]
-        return own + [name for value in node.values() for name in _files(value)]
-    if isinstance(node, list):
-        return [name for item in node for name in _files(item)]
-    return []

@@ -11,14 +11,23 @@ import json
 import shutil
 from base64 import b64decode
 from pathlib import Path
-from typing import Any
 
 import yaml
 
-from conceptnb.core.files import tracked_files, write_text
+from conceptnb.core.files import write_text
 from tools.book import execution, fingerprints, slides
 from tools.book.pages import api_pages, times_page
 from tools.book.project import Project
+
+_REDIRECT = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<title>Opening the book</title>
+<meta http-equiv="refresh" content="0; url={root}.html">
+<link rel="canonical" href="{root}.html">
+<p><a href="{root}.html">The book</a></p>
+</html>
+"""
 
 
 class SiteError(RuntimeError):
@@ -34,24 +43,16 @@ def build(project: Project) -> bool:
         If Sphinx reports a warning or an error: a broken cross-reference, a label used
         twice, a page that is in no table of contents.
     """
-    shared = fingerprints.surroundings(project)
-    chapters = [fingerprints.of_chapter(project, chapter, shared) for chapter in project.chapters]
-    fingerprint = fingerprints.of_site(project, chapters)
-    stamp = project.built / "site.stamp"
-    if (
-        stamp.is_file()
-        and stamp.read_text(encoding="utf-8") == fingerprint
-        and (project.html / "index.html").is_file()
-    ):
+    stamp, fingerprint = project.html / ".fingerprint", fingerprints.of_site(project)
+    if stamp.is_file() and stamp.read_text(encoding="utf-8") == fingerprint:
         return False
-    stamp.unlink(missing_ok=True)
     source = stage(project)
     # From nothing each time: an incremental build does not repeat the warnings of pages
     # that it does not read again, nor see that a label they refer to is gone.
     shutil.rmtree(project.html, ignore_errors=True)
     _run_sphinx(source, project.html)
     slides.build(project)
-    write_text(project.html / "index.html", _redirect(project))
+    write_text(project.html / "index.html", _REDIRECT.format(root=project.contents["root"]))
     write_text(project.html / ".nojekyll", "")
     write_text(stamp, fingerprint)
     return True
@@ -61,34 +62,29 @@ def stage(project: Project) -> Path:
     """Gather the pages of the site in ``_build/source``; return that folder."""
     source = project.built / "source"
     shutil.rmtree(source, ignore_errors=True)
-    for path in tracked_files(project.root / "book"):
-        _copy(path, source / path.relative_to(project.root))
+    shutil.copytree(project.root / "book", source / "book", ignore=shutil.ignore_patterns(".*"))
+    (source / "notebooks").mkdir()
     for chapter in project.chapters:
-        _copy(execution.executed(project, chapter), source / "notebooks" / f"{chapter.stem}.ipynb")
-        _copy_figures(source / "notebooks" / f"{chapter.stem}.ipynb", source / "book" / "figures")
+        executed = execution.executed(project, chapter)
+        shutil.copyfile(executed, source / "notebooks" / executed.name)
+        _copy_figures(executed, source / "book" / "figures")
     reference = api_pages(project.root / "conceptnb")
     for name, text in reference.items():
         write_text(source / "book" / "api" / name, text)
     if "book/times" in project.pages_in_toc:
         write_text(source / "book" / "times.md", times_page(execution.seconds(project)))
-    toc = yaml.safe_load((project.root / "_toc.yml").read_text(encoding="utf-8"))
-    _list_reference(toc, [name for name in reference if name != "index.md"])
-    write_text(source / "_toc.yml", yaml.safe_dump(toc, sort_keys=False))
+    contents = project.contents
+    for entry in (entry for part in contents["parts"] for entry in part["chapters"]):
+        if entry["file"] == "book/api/index":
+            rooms = [Path(name).stem for name in reference if name != "index.md"]
+            entry["sections"] = [{"file": f"book/api/{room}"} for room in rooms]
+    write_text(source / "_toc.yml", yaml.safe_dump(contents, sort_keys=False))
     config = yaml.safe_load((project.root / "_config.yml").read_text(encoding="utf-8"))
     config["repository"] = {"url": project.address, "branch": "main"}
-    config["html"] = {**config.get("html", {}), "baseurl": project.site_address}
-    sphinx = config.setdefault("sphinx", {}).setdefault("config", {})
-    sphinx["notfound_urls_prefix"] = f"/{project.name}/"
+    config["html"]["baseurl"] = project.site_address
+    config["sphinx"]["config"]["notfound_urls_prefix"] = f"/{project.name}/"
     write_text(source / "_config.yml", yaml.safe_dump(config, sort_keys=False))
     return source
-
-
-def _list_reference(toc: dict[str, Any], names: list[str]) -> None:
-    """Add the generated pages of the reference below ``book/api/index``."""
-    for part in toc.get("parts", []):
-        for entry in part["chapters"]:
-            if entry.get("file") == "book/api/index":
-                entry["sections"] = [{"file": f"book/api/{Path(name).stem}"} for name in names]
 
 
 def check_links(project: Project) -> None:
@@ -106,16 +102,14 @@ def _run_sphinx(source: Path, output: Path, builder: str = "html") -> None:
     """Run Sphinx on the staged book as Jupyter Book does, warnings as errors."""
     from jupyter_book.sphinx import build_sphinx  # noqa: PLC0415 - slow to import
 
+    contents = {"external_toc_path": str(source / "_toc.yml"), "latex_individualpages": False}
     status = build_sphinx(
         source,
         output,
         builder=builder,
         noconfig=True,
         path_config=source / "_config.yml",
-        confoverrides={
-            "external_toc_path": str(source / "_toc.yml"),
-            "latex_individualpages": False,
-        },
+        confoverrides=contents,
         warningiserror=True,
         keep_going=True,
         freshenv=True,
@@ -129,18 +123,6 @@ def _run_sphinx(source: Path, output: Path, builder: str = "html") -> None:
         )
 
 
-def _redirect(project: Project) -> str:
-    """Return the page at the site's root, which leads to the first page of the book."""
-    root = yaml.safe_load((project.root / "_toc.yml").read_text(encoding="utf-8"))["root"]
-    return (
-        '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
-        "<title>Opening the book</title>\n"
-        f'<meta http-equiv="refresh" content="0; url={root}.html">\n'
-        f'<link rel="canonical" href="{root}.html">\n<p><a href="{root}.html">The book</a></p>\n'
-        "</html>\n"
-    )
-
-
 def _copy_figures(notebook: Path, folder: Path) -> None:
     """Write the named figures of an executed chapter as pictures, for pages without code."""
     for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
@@ -149,8 +131,3 @@ def _copy_figures(notebook: Path, folder: Path) -> None:
             if name and "image/png" in output.get("data", {}):
                 folder.mkdir(parents=True, exist_ok=True)
                 (folder / f"{name}.png").write_bytes(b64decode(output["data"]["image/png"]))
-
-
-def _copy(source: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(source, target)

@@ -11,47 +11,21 @@ another host.)
 from __future__ import annotations
 
 import html
-import posixpath
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
-from bs4 import BeautifulSoup, Tag
+from bs4 import Tag
 
 from conceptnb.core.files import write_text
-from tools.book.pdf import NOT_PRINTED, read_page
+from tools.book.pdf import read_page
 from tools.book.project import Project
 
-FOLDER = "slides"
 _NOT_SHOWN = (
-    f"{NOT_PRINTED}, .solution, .toctree-wrapper, .proof-argument, details:has(.proof-argument), "
-    ".tag_remove-input, details.above-input, .cell:has(figure) > .cell_input"
-)  # code that is folded away, or draws the picture that is shown
-
+    ".solution, .toctree-wrapper, .proof-argument, details:has(.proof-argument), "
+    "details.above-input, .cell:has(figure) > .cell_input"
+)  # the last two: code that is folded away, or draws the picture that is shown
 _HEADINGS = ("h1", "h2", "h3", "h4")
-_PAGE = """<!doctype html>
-<html lang="en" data-theme="light" data-mode="light">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}: slides</title>
-{head}
-<link rel="stylesheet" href="../_static/slides.css">
-<script defer src="../_static/slides.js"></script>
-</head>
-<body>
-<main class="slides" tabindex="0">
-{slides}
-</main>
-<nav class="slides-bar" aria-label="Slides">
-<button type="button" data-step="-1" aria-label="Previous slide">←</button>
-<span class="slides-place" role="status"></span>
-<button type="button" data-step="1" aria-label="Next slide">→</button>
-<button type="button" data-notes aria-pressed="false">Notes</button>
-<a href="{chapter}">Chapter</a>
-</nav>
-</body>
-</html>
-"""
+_PAGE = Path(__file__).with_name("slides.html").read_text(encoding="utf-8")
 
 
 def build(project: Project) -> list[Path]:
@@ -67,63 +41,33 @@ def build(project: Project) -> list[Path]:
     FileNotFoundError
         If the site is not built.
     """
-    written, rows = [], []
+    folder, written, rows = project.html / "slides", [], []
     for page in project.pages_in_toc:
-        if not page.startswith("notebooks/"):
-            continue
-        soup = read_page(project.html / f"{page}.html")
-        target = project.html / FOLDER / f"{posixpath.basename(page)}.html"
-        heading = soup.select_one("article.bd-article h1")
-        title = "" if heading is None else heading.get_text().rstrip("#").strip()
-        write_text(target, deck(soup, title, f"../{page}.html"))
-        rows.append(f'<li><a href="{target.name}">{html.escape(title)}</a></li>')
-        written.append(target)
+        if page.startswith("notebooks/"):
+            head, article = read_page(project, page)
+            heading = article.h1.get_text() if article.h1 else page
+            slides = deck(article, page)
+            written.append(folder / f"{Path(page).name}.html")
+            write_text(written[-1], _page(heading, slides, f"../{page}.html", head))
+            rows.append(f'<li><a href="{written[-1].name}">{html.escape(heading)}</a></li>')
     listing = (
-        "<h1>Slides</h1>\n<p>Arrow keys turn pages, N shows the text behind them.</p>\n"
-        f"<ul>{''.join(rows)}</ul>"
+        '<section class="slide"><h1>Slides</h1>\n<p>Arrow keys turn pages, N shows the text behind '
+        f"them.</p>\n<ul>{''.join(rows)}</ul></section>"
     )
-    index = _PAGE.format(
-        title="All chapters",
-        head="",
-        slides=f'<section class="slide">{listing}</section>',
-        chapter="../book/lecturers.html",
-    )
-    write_text(project.html / FOLDER / "index.html", index)
-    return [*written, project.html / FOLDER / "index.html"]
+    written.append(folder / "index.html")
+    write_text(written[-1], _page("All chapters", [listing], "../book/lecturers.html"))
+    return written
 
 
-def deck(soup: BeautifulSoup, title: str, chapter: str) -> str:
-    """Return the slides of one page as HTML.
-
-    Parameters
-    ----------
-    soup : BeautifulSoup
-        The page of a chapter; it is changed.
-    title : str
-    chapter : str
-        Address of that page, as seen from the slides.
-
-    Raises
-    ------
-    ValueError
-        If the page holds no article.
-    """
-    article = soup.select_one("article.bd-article")
-    if article is None:
-        raise ValueError(f"chapter={chapter!r} holds no article")
+def deck(article: Tag, page: str) -> list[str]:
+    """Return the slides of a page's article, which is changed, as HTML."""
     for tag in article.select(_NOT_SHOWN):
         tag.decompose()
-    for tag in article.find_all(["a", "img"]):
-        _lead_back(tag, chapter)
-    # As on the page of the chapter, from which slides lie equally deep.
-    head = soup.select("head > link[rel=stylesheet], head > link[rel~=icon]")
-    head += [tag for tag in soup.select("head > script") if "mathjax" in str(tag).lower()]
-    return _PAGE.format(
-        title=html.escape(title),
-        head="\n".join(map(str, head)),
-        slides="\n".join(filter(None, map(_slide, article.find_all("section")))),
-        chapter=chapter,
-    )
+    for name in ("href", "src"):  # slides lie in a folder beside that of the chapters
+        for tag in article.select(f"[{name}]"):
+            if not urlsplit(str(tag[name])).scheme:
+                tag[name] = f"../{urljoin(f'{page}.html', str(tag[name]))}"
+    return [slide for section in article.find_all("section") if (slide := _slide(section))]
 
 
 def _slide(section: Tag) -> str:
@@ -141,13 +85,10 @@ def _slide(section: Tag) -> str:
     return f'<section class="slide bd-article slide-{heading.name}">{shown}</section>'
 
 
-def _lead_back(tag: Tag, chapter: str) -> None:
-    """Let a reference of the chapter mean the same from the slides."""
-    name = "href" if tag.name == "a" else "src"
-    address = str(tag.get(name) or "")
-    if not address or urlsplit(address).scheme:
-        return
-    if address.startswith("#"):
-        tag[name] = chapter + address
-    else:
-        tag[name] = posixpath.normpath(posixpath.join(posixpath.dirname(chapter), address))
+def _page(title: str, slides: list[str], chapter: str, head: list[Tag] | None = None) -> str:
+    return _PAGE.format(
+        title=html.escape(title),
+        head="\n".join(map(str, head or [])),
+        slides="\n".join(slides),
+        chapter=chapter,
+    )

@@ -8,7 +8,6 @@ open ``NAME.md``, which is what people edit, although the page was built from ``
 from __future__ import annotations
 
 import re
-import shutil
 from importlib.metadata import distribution
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -16,9 +15,10 @@ from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.util.fileutil import copy_asset
 from sphinx_proof.nodes import proof_node
 
-_MATHJAX = ("tex-chtml-full.js", "output/chtml/fonts/woff-v2")
+_MATHJAX, _FONTS = "tex-chtml-full.js", "output/chtml/fonts/woff-v2"
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def _escape_bars(app: Sphinx, what: str, name: str, obj: Any, options: Any, line
 
 
 def _use_local_mathjax(_: Sphinx, config: Any) -> None:
-    config.mathjax_path = f"mathjax/{_MATHJAX[0]}"
+    config.mathjax_path = f"mathjax/{_MATHJAX}"
 
 
 def _copy_assets(app: Sphinx, error: Exception | None) -> None:
@@ -73,15 +73,10 @@ def _copy_assets(app: Sphinx, error: Exception | None) -> None:
     static = Path(app.outdir) / "_static"
     packaged = distribution("sphinx-mathjax-offline")
     mathjax = Path(str(packaged.locate_file("sphinx-mathjax-offline/static/mathjax")))
-    for name in _MATHJAX:
-        target = static / "mathjax" / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if (mathjax / name).is_dir():
-            shutil.copytree(mathjax / name, target, dirs_exist_ok=True)
-        else:
-            shutil.copyfile(mathjax / name, target)
+    copy_asset(mathjax / _MATHJAX, static / "mathjax")
+    copy_asset(mathjax / _FONTS, static / "mathjax" / _FONTS)
     with as_file(files("plotly") / "package_data" / "plotly.min.js") as plotly:
-        shutil.copyfile(plotly, static / "plotly.min.js")
+        copy_asset(plotly, static)
 
 
 def _edit_the_source(
