@@ -1,0 +1,54 @@
+"""What an installation gets: the wheel's content, and what Binder installs under it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_every_file_of_the_package(tmp_path):
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "conceptnb"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    tracked = {name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()}
+    for name in (*tracked, "pyproject.toml", "README.md", "LICENSE"):
+        (tmp_path / "source" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / name, tmp_path / "source" / name)
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*build, "--wheel-dir", tmp_path, tmp_path / "source"], check=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    held = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("conceptnb/")}
+    assert held <= tracked
+    assert [name for name in sorted(tracked - held) if not name.endswith(".md")] == []
+    for name in (
+        r"conceptnb/steering/worlds/models/.+/model\.safetensors",
+        r"conceptnb/steering/worlds/models/.+/config\.json",
+        r"conceptnb/steering/worlds/models/.+/tokenizer\.json",
+        r"conceptnb/embeddings/clip/configs/.+\.json",
+        r"conceptnb/embeddings/clip/weights/.+\.safetensors",
+        r"conceptnb/embeddings/sentences/.+\.safetensors",
+        r"conceptnb/results/paper_tables\.json",
+    ):
+        assert any(re.fullmatch(name, file) for file in held), name
+
+
+def test_binder_installs_what_the_package_needs():
+    environment = yaml.safe_load((ROOT / "binder" / "environment.yml").read_text(encoding="utf-8"))
+    installed = {re.split(r"[=<>]", name)[0] for name in environment["dependencies"]}
+    extras = PROJECT["optional-dependencies"]
+    needed = [*PROJECT["dependencies"], *extras["clip"], *extras["steering"], *extras["notebooks"]]
+    names = {re.split(r"[\[=<>]", line)[0].replace("_", "-").lower() for line in needed}
+    assert names - {"conceptnb", "torch"} <= installed
+    assert "pytorch-cpu" in installed
