@@ -48,11 +48,6 @@ DESCRIPTION = "Concept-based representation learning: the package under the book
 
 COMMANDS: tuple[Command, ...] = (
     Command(
-        "reproduce theory",
-        "conceptnb.studies.commands.reproduce_theory",
-        "recompute the tables of the chapters on identifiability",
-    ),
-    Command(
         "reproduce synthetic",
         "conceptnb.studies.commands.reproduce_synthetic",
         "Tables 1 and 7: synthetic identifiability, ours beside the paper's",

@@ -10,7 +10,7 @@ valuations, then the model's own mixing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from conceptnb.core.design import EnvironmentDesign, paper_design
 from conceptnb.core.distributions import GaussianMixture, sample_rejection
 from conceptnb.core.scores import match_columns
 from conceptnb.core.validation import Array, as_generator
-from conceptnb.theory.nonlinear_map import Embedding
+from conceptnb.theory.nonlinear_map import SmoothMixing
 from conceptnb.theory.two_sample import projection_test
 
 Map = Callable[[Array], Array]
@@ -67,12 +67,30 @@ class Model:
             raise ValueError("the mixing is not injective: an observation has no valuation")
         return self.encoder(X) @ self.atoms.T
 
+    def transformed(self, forward: Map, backward: Map) -> Model:
+        r"""Write the model in coordinates :math:`\tilde z = \Phi(z)`: the same base data.
+
+        Parameters
+        ----------
+        forward, backward : callable
+            :math:`\Phi` and its inverse.
+        """
+        encoder = self.encoder
+        if encoder is None:
+            raise ValueError("the mixing is not injective: there is no encoder to transform")
+        return replace(
+            self,
+            draw=lambda n, rng: forward(self.draw(n, rng)),
+            mixing=lambda Z: self.mixing(backward(Z)),
+            encoder=lambda X: forward(encoder(X)),
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class ModelPair:
     """Two models of the same data.
 
-    Attributes
+    Parameters
     ----------
     name : str
     broken : str
@@ -93,7 +111,7 @@ class ModelPair:
         Parameters
         ----------
         n : int
-            Samples an environment and model.
+            Samples of each environment and model.
         rng : numpy.random.Generator
         test : callable
             Two-sample test of (X, Y, rng).
@@ -118,28 +136,13 @@ class ModelPair:
         X = self.first.mixing(self.first.draw(n, rng))
         return np.abs(match_columns(self.first.valuations(X), self.second.valuations(X))[2])
 
-
-def transformed(model: Model, forward: Map, backward: Map, **changes: object) -> Model:
-    r"""Write a model in coordinates :math:`\tilde z = \Phi(z)`: the same base data.
-
-    Parameters
-    ----------
-    model : Model
-    forward, backward : callable
-        :math:`\Phi` and its inverse.
-    **changes
-        Atoms or design that the new model has instead.
-    """
-    encoder = model.encoder
-    if encoder is None:
-        raise ValueError("the mixing of model is not injective: it has no encoder to transform")
-    return Model(
-        draw=lambda n, rng: forward(model.draw(n, rng)),
-        mixing=lambda Z: model.mixing(backward(Z)),
-        encoder=lambda X: forward(encoder(X)),
-        atoms=changes.get("atoms", model.atoms),  # type: ignore[arg-type]
-        design=changes.get("design", model.design),  # type: ignore[arg-type]
-    )
+    def moved(self, by: float) -> ModelPair:
+        """Move the second model's first valuation by `by` σ: what a test should notice."""
+        design = self.second.design
+        values = [list(row) for row in design.valuations]
+        values[0][0] += by * design.variance**0.5
+        second = replace(self.second, design=replace(design, valuations=values))
+        return ModelPair(f"{self.name}, moved by {by:g} σ", self.broken, self.first, second)
 
 
 def always_together(rng: np.random.Generator) -> ModelPair:
@@ -151,7 +154,7 @@ def always_together(rng: np.random.Generator) -> ModelPair:
     turn = _turn(np.pi / 4)
     first = _gaussian_model(rng, [[0, 1]] * 3, valuations)
     design = EnvironmentDesign([[0, 1]] * 3, (valuations @ turn.T).tolist(), _VARIANCE)
-    second = Model(first.draw, first.mixing, first.encoder, turn @ first.atoms, design)
+    second = replace(first, atoms=turn @ first.atoms, design=design)
     return ModelPair("always together", "Assumption 5 (and the rank of M)", first, second)
 
 
@@ -172,7 +175,7 @@ def too_few_environments(rng: np.random.Generator) -> ModelPair:
         u, v = offset.T
         return np.column_stack([b[0] + cos * u - sin * v, b[1] + sin * u + cos * v, Z[:, 2:]])
 
-    second = transformed(first, lambda Z: swirl(Z, 1.0), lambda Z: swirl(Z, -1.0))
+    second = first.transformed(lambda Z: swirl(Z, 1.0), lambda Z: swirl(Z, -1.0))
     return ModelPair("too few environments", "m < n: the rank of M", first, second)
 
 
@@ -189,7 +192,7 @@ def reflection(rng: np.random.Generator) -> ModelPair:
 
 def non_injective(rng: np.random.Generator) -> ModelPair:
     r"""Fold :math:`z_0` to its square by f: valuations b and -b then look the same."""
-    f = Embedding(3, 4, as_generator(rng))
+    f = SmoothMixing(3, 4, as_generator(rng))
     base = GaussianMixture(
         [0.5, 0.5], [[0.0, 0.5, 0.0], [0.0, -0.5, 0.3]], np.tile(0.3 * np.eye(3), (2, 1, 1))
     )
@@ -234,37 +237,17 @@ def ambiguity(rng: np.random.Generator, shift_sign: float = 1.0) -> ModelPair:
         ],
         4.0 * _VARIANCE,
     )
-    second = transformed(
-        first,
-        lambda Z: (Z + w) @ T.T,
-        lambda Z: np.linalg.solve(T, Z.T).T - w,
+    second = replace(
+        first.transformed(
+            lambda Z: (Z + w) @ T.T,
+            lambda Z: np.linalg.solve(T, Z.T).T - w,
+        ),
         atoms=(scale[:, None] * np.linalg.solve(T.T, atoms.T).T)[order],
         design=design,
     )
-    return ModelPair("the freedom of Definition 4", "none", first, second)
-
-
-def all_counterexamples(rng: np.random.Generator) -> list[ModelPair]:
-    """Build every pair in which an assumption fails."""
-    makers = (
-        always_together,
-        constant_valuations,
-        too_few_environments,
-        non_injective,
-        reflection,
-    )
-    return [make(rng) for make in makers]
-
-
-def perturbed(pair: ModelPair, by: float) -> ModelPair:
-    """Move the second model's first valuation by `by` σ: what a test should notice."""
-    design = pair.second.design
-    values = [list(row) for row in design.valuations]
-    values[0][0] += by * design.variance**0.5
-    moved = EnvironmentDesign(design.subsets, values, design.variance)
-    old = pair.second
-    second = Model(old.draw, old.mixing, old.encoder, old.atoms, moved)
-    return ModelPair(f"{pair.name}, moved by {by:g} σ", pair.broken, pair.first, second)
+    printed = "Definition 4 with the sign of (4)"
+    name = "the freedom of Definition 4" if shift_sign > 0 else printed
+    return ModelPair(name, "none", first, second)
 
 
 def _turn(angle: float) -> Array:
@@ -275,7 +258,7 @@ def _gaussian_model(
     rng: np.random.Generator, subsets: list, valuations: object, atoms: Array | None = None
 ) -> Model:
     """Two atoms in three latent dimensions under a fixed two-component base."""
-    f = Embedding(3, 4, as_generator(rng))
+    f = SmoothMixing(3, 4, as_generator(rng))
     base = GaussianMixture(
         [0.6, 0.4],
         [[0.5, 0.0, -0.3], [-0.6, 0.4, 0.5]],
@@ -296,7 +279,7 @@ def _islands(
     in the plane of :math:`z_0` and :math:`z_2`, and shears it across b: on the island
     :math:`z_0 \mapsto 2b - z_0`. It is a diffeomorphism of the whole latent space.
     """
-    f = Embedding(3, 4, as_generator(rng))
+    f = SmoothMixing(3, 4, as_generator(rng))
     b = design.valuations[0][0]
     radius, height = 0.6 * offset, 2.0 * offset
     left = np.array([b - offset, 0.0, -height])
@@ -322,8 +305,8 @@ def _islands(
         return Z + sign * 2 * offset * below[:, None] * np.array([1.0, 0.0, 0.0])
 
     first = Model(draw, f, f.inverse, np.eye(2, 3), design)
-    second = transformed(
-        first, lambda Z: shear(spin(Z, 1.0), 1.0), lambda Z: spin(shear(Z, -1.0), -1.0)
+    second = first.transformed(
+        lambda Z: shear(spin(Z, 1.0), 1.0), lambda Z: spin(shear(Z, -1.0), -1.0)
     )
     return ModelPair(name, "Assumption 4, atom 0", first, second)
 

@@ -31,7 +31,7 @@ _SHORTER = 0.5 ** np.arange(12)
 class Minima:
     """Minimisers of several weighted sums.
 
-    Attributes
+    Parameters
     ----------
     points : ndarray of shape (problems, d)
         One minimiser each, of possibly many.
@@ -112,7 +112,7 @@ def jacobian(ratios: Callable[[Array], Array], points: Array) -> Array:
 
 
 def _values(ratios: Callable[[Array], Array], points: Array, weights: Array) -> Array:
-    """Weighted sums at several points a problem: (problems, k, d) -> (problems, k)."""
+    """Weighted sums at several points per problem: (problems, k, d) -> (problems, k)."""
     count, k, d = points.shape
     G = ratios(points.reshape(count * k, d)).reshape(count, k, -1)
     return np.einsum("pke,pe->pk", G, weights)

@@ -1,4 +1,4 @@
-r"""Random smooth maps: diffeomorphisms, and embeddings f of the latent space (Assumption 1).
+r"""Random smooth maps: diffeomorphisms, and mixings f of the latent space (Assumption 1).
 
 The proof of Theorem 1 differentiates :math:`\tilde f^{-1} \circ f`, so f has to be a
 diffeomorphism onto its image. Those here are, by construction, and can be inverted in
@@ -80,7 +80,7 @@ class Diffeomorphism:
         return Z
 
 
-class Embedding:
+class SmoothMixing:
     r"""A random smooth mixing f, a diffeomorphism onto its image (Assumption 1).
 
     :math:`f(z) = Q\,(h(z), \tanh(C h(z)))` with a diffeomorphism h, a random matrix C

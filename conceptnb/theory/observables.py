@@ -19,7 +19,8 @@ from conceptnb.core.design import EnvironmentDesign
 from conceptnb.core.distributions import GaussianMixture
 from conceptnb.core.problems import log_odds
 from conceptnb.core.validation import Array, as_points
-from conceptnb.theory.nonlinear_map import Diffeomorphism, Embedding
+from conceptnb.theory.minima import minimise
+from conceptnb.theory.nonlinear_map import Diffeomorphism, SmoothMixing
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,23 +46,32 @@ class Observables:
         """Dimension of the data manifold, d_z."""
         return self.points.shape[1]
 
-    def standardised(self) -> Observables:
-        """Return the same functions in coordinates where `points` has unit spread."""
+    def prepared(self) -> Observables:
+        r"""Return the same functions in the chart that the steps of the proof use.
+
+        The data have unit spread, and the origin is where :math:`\sum_e G_e` is least: any
+        chart would do, but in this one searches start near their ends.
+        """
         centre, spread = np.median(self.points, axis=0), self.points.std(axis=0)
+
+        def scaled(U: Array) -> Array:
+            return self.ratios(U * spread + centre)
+
+        origin = minimise(scaled, np.ones((1, self.n_environments)), np.zeros(self.d)).points
         return Observables(
-            lambda U: self.ratios(U * spread + centre),
-            (self.points - centre) / spread,
+            lambda U: scaled(U + origin),
+            (self.points - centre) / spread - origin,
             self.n_environments,
         )
 
 
 @dataclass(frozen=True, eq=False)
-class World:
-    """A ground truth, kept from the learner: f, base, atoms, design, and a chart.
+class Instance:
+    """An instance of Section 5's setting, kept from the learner: f, base, atoms, design, a chart.
 
     Parameters
     ----------
-    mixing : Embedding
+    mixing : SmoothMixing
         The mixing f.
     base : GaussianMixture
         The base distribution p.
@@ -71,7 +81,7 @@ class World:
         Chart coordinates are ``u = warp(z)``.
     """
 
-    mixing: Embedding
+    mixing: SmoothMixing
     base: GaussianMixture
     atoms: Array
     design: EnvironmentDesign

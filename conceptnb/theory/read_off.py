@@ -18,8 +18,6 @@ from numpy.typing import ArrayLike
 from conceptnb.core.design import EnvironmentDesign
 from conceptnb.core.validation import Array, as_points
 
-__all__ = ["peeling_order", "read_valuations"]
-
 _MOST_ATOMS = 8
 _SOLVED = 1e-6
 """Largest error of log-odds, relative to their size plus one, of what counts as a solution."""
@@ -28,8 +26,9 @@ _SOLVED = 1e-6
 def peeling_order(design: EnvironmentDesign) -> list[tuple[int, int]] | None:
     """Return atoms in an order in which environments give them one by one, or None.
 
-    Environment e gives atom i once all other atoms of e are known, up to the side of its
-    valuation. Trees of environments, the authors' design among them, can be peeled.
+    Environment e gives atom i once all other atoms of e are known, up to the sign of its
+    distance from the valuation conditioned on. Trees of environments, the authors' design
+    among them, can be peeled.
 
     Returns
     -------
@@ -50,12 +49,12 @@ def peeling_order(design: EnvironmentDesign) -> list[tuple[int, int]] | None:
 
 
 def read_valuations(design: EnvironmentDesign, quadratic: ArrayLike) -> Array:
-    r"""Solve each point's log-odds for its valuations, always on the same side.
+    r"""Solve each point's log-odds for its valuations, always with the same signs.
 
     Atoms are peeled off one by one; each has two candidates, above and below its valuation.
     The environments that are left over decide between the :math:`2^n` branches. Of several
-    solutions the first is taken, above before below: a reflection that the
-    log-odds do not see folds its atom there.
+    solutions the first is taken, above before below: valuations on the other side of a
+    reflection that the log-odds do not see are then read with the wrong sign.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ _ZERO_VALUATION = 1e-6
 class StandardForm:
     r"""A model in the standard form of Step 1: all that the data determine of it.
 
-    Attributes
+    Parameters
     ----------
     M : ndarray of shape (m, n)
         Zeros and ones; columns in descending order, read as binary numbers.
@@ -66,18 +66,14 @@ def standard_form(M: ArrayLike, B: ArrayLike, variance: float) -> tuple[Array, A
         Atom that each column belongs to.
     """
     occurs = np.asarray(M) * variance
-    order = column_order(occurs)
-    return occurs[:, order], normalise(occurs, np.asarray(B) * variance**0.5)[:, order], order
+    order = np.lexsort(-np.round(occurs[::-1]))  # columns as descending binary numbers
+    normalised = normalise_columns(occurs, np.asarray(B) * variance**0.5)
+    return occurs[:, order], normalised[:, order], order
 
 
-def normalise(M: Array, B: Array) -> Array:
-    """Shift and flip the columns of B as Step 1 fixes them, shape (m, n)."""
+def normalise_columns(M: Array, B: Array) -> Array:
+    """Shift the columns of B, and choose their signs, as Step 1 fixes them, shape (m, n)."""
     centred = B - M * (B.sum(axis=0) / M.sum(axis=0))
     large = np.abs(centred) > _ZERO_VALUATION
     first = centred[large.argmax(axis=0), np.arange(M.shape[1])]
     return centred * np.where(large.any(axis=0) & (first < 0), -1.0, 1.0)
-
-
-def column_order(M: Array) -> np.ndarray:
-    """Order of the columns of a 0-1 matrix as descending binary numbers."""
-    return np.lexsort(-np.round(M[::-1]))

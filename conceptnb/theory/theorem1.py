@@ -1,4 +1,4 @@
-r"""Theorem 1's proof as a program (Appendix A.2), one function a step.
+r"""Theorem 1's proof as a program (Appendix A.2), one function per step.
 
 The input is an :class:`~conceptnb.theory.observables.Observables`: black boxes
 :math:`G_e(u)` in a chart. The output is the model in the standard form of Step 1.
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from conceptnb.core.validation import Array, as_points
 from conceptnb.theory.minima import jacobian, minimise
 from conceptnb.theory.observables import Observables
-from conceptnb.theory.standard_form import StandardForm, column_order, normalise
+from conceptnb.theory.standard_form import StandardForm, normalise_columns
 
 Subset = frozenset[int]
 
@@ -31,18 +31,6 @@ def subsets(m: int) -> list[Subset]:
     return [frozenset(T) for size in sizes for T in itertools.combinations(range(m), size)]
 
 
-def prepare(seen: Observables) -> Observables:
-    r"""Choose coordinates for the steps: unit spread, origin where :math:`\sum_e G_e` is least.
-
-    Any chart would do; in this one searches start near their ends.
-    """
-    scaled = seen.standardised()
-    origin = minimise(scaled.ratios, np.ones((1, seen.n_environments)), np.zeros(seen.d)).points
-    return Observables(
-        lambda U: scaled.ratios(U + origin), scaled.points - origin, seen.n_environments
-    )
-
-
 def codimensions(
     seen: Observables, rank_tolerance: float = RANK_TOLERANCE
 ) -> tuple[dict[Subset, int], dict[Subset, Array]]:
@@ -55,7 +43,7 @@ def codimensions(
     Parameters
     ----------
     seen : Observables
-        From `prepare`.
+        As `Observables.prepared` returns it.
     rank_tolerance : float
 
     Returns
@@ -78,8 +66,8 @@ def codimensions(
     return sizes, spectra
 
 
-def count_signatures(sizes: Mapping[Subset, int]) -> dict[Subset, int]:
-    r"""Step 3, second half: how many atoms occur in exactly the environments P, for each P.
+def environment_matrix(sizes: Mapping[Subset, int]) -> Array:
+    r"""Step 3, second half: count the atoms that occur in exactly the environments P.
 
     :math:`n - |S_T|` atoms occur only outside T. Inclusion and exclusion over subsets
     turns "only inside Q" into "exactly P"; the paper's induction over m does the same,
@@ -92,14 +80,14 @@ def count_signatures(sizes: Mapping[Subset, int]) -> dict[Subset, int]:
 
     Returns
     -------
-    dict
-        Signatures that occur, and the number of atoms with each.
+    ndarray of shape (m, n)
+        M, its columns in descending binary order.
 
     Raises
     ------
     ValueError
-        If the sizes do not belong to any matrix M: some count is negative, or the
-        empty signature occurs.
+        If the sizes do not belong to any matrix M: some count is negative, or an atom
+        occurs in no environment.
     """
     everything = max(sizes, key=len)
     inside = {everything - T: sizes[everything] - size for T, size in sizes.items()}
@@ -113,14 +101,9 @@ def count_signatures(sizes: Mapping[Subset, int]) -> dict[Subset, int]:
             f"no matrix M has these codimensions (negative counts for {impossible}): a rank "
             "was misread; look at the spectra and at rank_tolerance"
         )
-    return {P: number for P, number in counts.items() if number}
-
-
-def environment_matrix(counts: Mapping[Subset, int], m: int) -> Array:
-    """Write signatures as the columns of M, in descending binary order, shape (m, n)."""
+    m = len(everything)
     columns = [[float(e in P) for e in range(m)] for P, k in counts.items() for _ in range(k)]
-    M = np.array(columns).T
-    return M[:, column_order(M)]
+    return np.array(sorted(columns, reverse=True)).T
 
 
 def valuation_matrix(seen: Observables, M: Array) -> Array:
@@ -140,7 +123,7 @@ def valuation_matrix(seen: Observables, M: Array) -> Array:
     Parameters
     ----------
     seen : Observables
-        From `prepare`.
+        As `Observables.prepared` returns it.
     M : ndarray of shape (m, n)
         From Step 3.
 
@@ -166,7 +149,7 @@ def valuation_matrix(seen: Observables, M: Array) -> Array:
             )
         gaps = _squared_gaps(seen, users, others)
         B[users, i] = _positions(np.sqrt(np.maximum(gaps, 0.0)))
-    return normalise(M, B)
+    return normalise_columns(M, B)
 
 
 def valuation_matrix_by_residues(
@@ -186,7 +169,7 @@ def valuation_matrix_by_residues(
     Parameters
     ----------
     seen : Observables
-        From `prepare`.
+        As `Observables.prepared` returns it.
     M : ndarray of shape (m, n)
         From Step 3, with distinct columns.
     rng : numpy.random.Generator
@@ -217,7 +200,7 @@ def valuation_matrix_by_residues(
             if column == i:
                 distances[e, d] = distances[d, e] = np.sqrt(max(value, 0.0))
         B[users[i], i] = _positions(distances[np.ix_(users[i], users[i])])
-    return normalise(M, B)
+    return normalise_columns(M, B)
 
 
 def constants(seen: Observables, M: Array, B: Array) -> Array:
@@ -230,7 +213,7 @@ def constants(seen: Observables, M: Array, B: Array) -> Array:
     return -least - (B**2).sum(axis=1) / 2
 
 
-def evaluate(seen: Observables, model: StandardForm, U: ArrayLike) -> Array:
+def evaluate_valuations(seen: Observables, model: StandardForm, U: ArrayLike) -> Array:
     r"""Step 5: every atom's valuation at new points, in closed form.
 
     The proof takes w with :math:`w^\top D_u G = 0`. The chain rule
@@ -276,11 +259,11 @@ def recover(seen: Observables, rank_tolerance: float = RANK_TOLERANCE) -> Standa
     Returns
     -------
     StandardForm
-        Pass it to `evaluate` for Step 5.
+        Pass it to `evaluate_valuations` for Step 5.
     """
-    scaled = prepare(seen)
+    scaled = seen.prepared()
     sizes, _ = codimensions(scaled, rank_tolerance)
-    M = environment_matrix(count_signatures(sizes), seen.n_environments)
+    M = environment_matrix(sizes)
     B = valuation_matrix(scaled, M)
     return StandardForm(M, B, constants(scaled, M, B))
 

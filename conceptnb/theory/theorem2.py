@@ -24,7 +24,7 @@ _TOLERANCE = 1e-7
 class LinearRecovery:
     """What Theorem 2's proof recovers.
 
-    Attributes
+    Parameters
     ----------
     valuations : ndarray of shape (samples, n)
         Each atom's, up to order, sign, scale and shift; mean zero and variance one.
@@ -49,7 +49,7 @@ def recover_linear(ratios: ArrayLike, tolerance: float = _TOLERANCE) -> LinearRe
     :math:`\sum_a \alpha_a h_a` has its square in W (19) if
     :math:`\sum_{ab} \alpha_a \alpha_b R_{ab} = 0`. The symmetric matrices
     :math:`\Gamma` with :math:`\sum_{ab} \Gamma_{ab} R_{ab} = 0` are those spanned by
-    :math:`\alpha_i \alpha_i^\top`, one an atom; a generic pencil of two of them has the
+    :math:`\alpha_i \alpha_i^\top`, one per atom; a generic pencil of two of them has the
     :math:`\alpha_i` as its eigenvectors.
 
     Parameters

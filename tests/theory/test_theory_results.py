@@ -1,81 +1,84 @@
-"""Rows of the tables under results/theory_*.json, computed again."""
-
-from dataclasses import asdict
+"""The tables under results/theory_*.json: their bars, and rows computed again."""
 
 import numpy as np
 import pytest
 
 from conceptnb import results
-from conceptnb.studies.commands import reproduce_theory as theory
-from conceptnb.studies.theory_estimated import linear_world, recover_from_samples
-from conceptnb.studies.theory_instances import recover_seed
-from conceptnb.studies.theory_trials import check_violations, lemma1_trials, recover_nested
-from conceptnb.theory.counterexamples import all_counterexamples
+from conceptnb.studies.runner import find_plan
+from conceptnb.studies.theory_tables import (
+    check_violations,
+    lemma1_trials,
+    recover_instances,
+    recover_nested,
+    trial_pair,
+)
 
 
-def rows_of(name, seed):
-    return [row for row in results.load(f"theory_{name}").rows if row["seed"] == seed]
+def runs_of(name, **columns):
+    runs = results.load(f"theory_{name}").runs
+    return [run for run in runs if all(run[key] == value for key, value in columns.items())]
 
 
 def same(kept, computed):
-    fresh = asdict(computed)
-    for key, value in fresh.items():
-        if isinstance(value, float) and np.isfinite(value):
-            # Errors of 1e-9 are rounding and differ between machines; sizes do not.
-            assert kept[key] == pytest.approx(value, rel=0.05, abs=1e-6), key
-        elif not isinstance(value, float):
-            assert kept[key] == value, key
+    """Errors of 1e-9 are rounding and differ between machines; sizes do not."""
+    assert len(kept) == len(computed)
+    for old, new in zip(kept, computed, strict=True):
+        assert set(old) == set(new)
+        for key, value in new.items():
+            if isinstance(value, float):
+                assert old[key] == pytest.approx(value, rel=0.05, abs=1e-6), key
+            else:
+                assert old[key] == value, key
 
 
 def test_instances_meet_their_bars():
-    rows = results.load("theory_instances").rows
-    assert len(rows) == 500
-    assert all(row["M_right"] for row in rows)
-    assert np.mean([row["B_error"] < 1e-4 for row in rows]) >= 0.99
-    assert np.mean([row["correlation"] > 0.9999 for row in rows]) >= 0.99
+    runs = runs_of("instances")
+    assert len(runs) == 500
+    assert all(run["M_right"] for run in runs)
+    assert np.mean([run["B_error"] < 1e-4 for run in runs]) >= 0.99
+    assert np.mean([run["correlation"] > 0.9999 for run in runs]) >= 0.99
 
 
 def test_one_instance_again():
-    same(rows_of("instances", 10)[0], recover_seed(10))
+    same(runs_of("instances", seed=10), recover_instances([10]))
 
 
 def test_violations_again():
-    rows = results.load("theory_violations").rows
-    assert len(rows) == 2500
-    assert all(row["named"] for row in rows)
-    for kept, computed in zip(rows_of("violations", 7), check_violations(7), strict=True):
-        same(kept, computed)
+    runs = runs_of("violations")
+    assert len(runs) == 2500
+    assert all(run["named"] for run in runs)
+    same(runs_of("violations", seed=7), check_violations([7]))
+
+
+def test_a_report_read_the_wrong_way_round_names_other_pairs():
+    named = {run["kind"]: run["named"] for run in check_violations([7], transposed=True)}
+    assert not named["nested"]
+    assert named["always together"]
 
 
 def test_nested_again():
-    rows = results.load("theory_nested").rows
-    assert all(row["M_right"] for row in rows)
-    same(rows_of("nested", 3)[0], recover_nested(3))
-
-
-def test_one_estimate_again():
-    kept = next(row for row in rows_of("estimated", 0) if row["samples"] == 3000)
-    world = linear_world(np.random.default_rng([7, 0]))
-    same(kept, recover_from_samples(world, 3000, np.random.default_rng([7, 0, 3000])))
+    assert all(run["M_right"] for run in runs_of("nested"))
+    same(runs_of("nested", seed=3), recover_nested([3]))
 
 
 def test_errors_of_estimates_fall_at_the_parametric_rate():
-    rows = [row for row in results.load("theory_estimated").rows if row["M_right"]]
+    runs = runs_of("estimated", M_right=True)
     for key in ("ratio_error", "B_error", "valuation_error"):
-        x = np.log10([row["samples"] for row in rows])
-        slope = np.polyfit(x, np.log10([row[key] for row in rows]), 1)[0]
+        x = np.log10([run["samples"] for run in runs])
+        slope = np.polyfit(x, np.log10([run[key] for run in runs]), 1)[0]
         assert -0.65 < slope < -0.35, key
+
+
+def test_lemma1_holds_for_normal_valuations_and_not_for_two_values():
+    rows = results.load("theory_lemma1").rows
+    for row in rows:
+        expected = 0 if row["distribution"] == "normal" else 1 - 0.5 ** row["n"]
+        assert row["failures"] / row["designs"] == pytest.approx(expected, abs=0.03)
 
 
 @pytest.mark.slow
 def test_lemma1_again():
-    assert not any(
-        row["failures"]
-        for row in results.load("theory_lemma1").rows
-        if row["distribution"] == "normal"
-    )
-    for kept, computed in zip(rows_of("lemma1", 0), lemma1_trials(0), strict=True):
-        same(kept, computed)
+    same(runs_of("lemma1", seed=0), lemma1_trials([0]))
 
 
 def test_pairs_are_not_told_apart_and_controls_are():
@@ -88,16 +91,28 @@ def test_pairs_are_not_told_apart_and_controls_are():
     assert sum(row["p_control"] < 0.01 for row in equal) >= 5
 
 
-@pytest.mark.slow
-def test_first_pair_again():
-    rng = np.random.default_rng([19, 0])
-    pair = all_counterexamples(rng)[0]
-    kept = rows_of("pairs", 0)[0]
-    assert kept["pair"] == pair.name
-    assert kept["p_projection"] == pytest.approx(pair.p_value(100_000, rng), rel=1e-6)
+def test_a_pair_at_few_samples():
+    (row,) = trial_pair("always together", 0, samples=600)
+    assert row["p_projection"] > 0.01
+    assert row["agreement"] < 0.9
+    (moved,) = trial_pair("always together", 0, samples=600, moved=3.0)
+    assert moved["p_projection"] < 1e-6
 
 
-def test_every_part_can_be_computed():
-    for part in theory.PARTS.values():
-        assert callable(part.rows())
-        assert results.source_hash(part.modules)
+@pytest.mark.parametrize(
+    ("part", "tasks"),
+    [
+        ("instances", 50),
+        ("estimated", 35),
+        ("pairs", 7),
+        ("violations", 10),
+        ("nested", 5),
+        ("lemma1", 5),
+    ],
+)
+def test_every_part_is_a_plan_with_a_sample_and_wrong_methods(part, tasks):
+    plan = find_plan(f"theory_{part}", f"conceptnb reproduce theory --part {part}")
+    assert len({task.key() for task in plan.tasks}) == tasks
+    assert plan.sample.wrong
+    keys = {task.key() for task in [plan.sample.task, *plan.sample.wrong.values()]}
+    assert len(keys) == 1 + len(plan.sample.wrong)

@@ -7,6 +7,7 @@ then are linear algebra on the estimated quadratic forms.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,28 +19,23 @@ from conceptnb.core.mixing import LinearMixing
 from conceptnb.core.planner import propose_design
 from conceptnb.core.problems import log_odds
 from conceptnb.core.validation import Array, as_count, as_generator
+from conceptnb.studies.runner import Row
 from conceptnb.theory.observables import Observables
-from conceptnb.theory.standard_form import StandardForm, normalise, standard_form
-from conceptnb.theory.theorem1 import (
-    Subset,
-    count_signatures,
-    environment_matrix,
-    evaluate,
-    subsets,
-)
+from conceptnb.theory.standard_form import StandardForm, normalise_columns, standard_form
+from conceptnb.theory.theorem1 import Subset, environment_matrix, evaluate_valuations, subsets
 
-VARIANCE = 0.05
+_VARIANCE = 0.05
 _NOISE_WIDTHS = 4.0
 """Curvature counts as present if it exceeds this many times the estimated noise."""
 SIZES = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
-"""Samples an environment in the book's figure."""
+"""Samples of each environment in the book's figure."""
 
 
 @dataclass(frozen=True, eq=False)
 class Quadratics:
     r"""Quadratic functions :math:`G_e(u) = \tfrac12 u^\top Q_e u - l_e^\top u + k_e`.
 
-    Attributes
+    Parameters
     ----------
     Q : ndarray of shape (m, d, d)
     l : ndarray of shape (m, d)
@@ -55,37 +51,11 @@ class Quadratics:
         return np.einsum("si,eij,sj->se", U, self.Q, U) / 2 - U @ self.l.T + self.k
 
 
-@dataclass(frozen=True)
-class EstimatedRecovery:
-    """How well one finite data set was recovered.
-
-    Attributes
-    ----------
-    samples : int
-        An environment; the base has as many.
-    ratio_error : float
-        Root mean square error of the estimated G_e on base data, in nats.
-    M_right : bool
-        The environment-concept matrix was read right from noisy ranks.
-    B_error : float
-        Root mean square error of B in standard form (σ), given the right M.
-    valuation_error : float
-        Median absolute error of the valuations that Step 5 computes point by point, in
-        σ. (The mean is dominated by the few points where the denominator is near zero.)
-    """
-
-    samples: int
-    ratio_error: float
-    M_right: bool
-    B_error: float
-    valuation_error: float
-
-
 @dataclass(frozen=True, eq=False)
-class LinearWorld:
+class LinearInstance:
     """Ground truth of the experiment: three atoms in four dimensions, seen in six.
 
-    Attributes
+    Parameters
     ----------
     base : GaussianMixture
     atoms : ndarray of shape (n, d_z)
@@ -100,14 +70,14 @@ class LinearWorld:
     mixing: LinearMixing
 
 
-def linear_world(rng: np.random.Generator) -> LinearWorld:
+def linear_instance(rng: np.random.Generator) -> LinearInstance:
     """Draw the ground truth: an overlapping mixture, unit atoms, a random linear f."""
     d_z = 4
     means = as_generator(rng).uniform(-0.5, 0.5, size=(3, d_z))
     base = GaussianMixture(np.ones(3), means, np.tile(0.3 * np.eye(d_z), (3, 1, 1)))
     atoms = np.linalg.qr(rng.standard_normal((d_z, d_z)))[0][:3] + 0.2 * rng.standard_normal((3, 4))
-    design = propose_design(3, VARIANCE, base, atoms)
-    return LinearWorld(base, atoms, design, LinearMixing.random(d_z, 6, rng))
+    design = propose_design(3, _VARIANCE, base, atoms)
+    return LinearInstance(base, atoms, design, LinearMixing.random(d_z, 6, rng))
 
 
 def estimate_ratios(base: Array, environments: list[Array]) -> Quadratics:
@@ -155,7 +125,7 @@ def recover_quadratics(full: Quadratics, halves: tuple[Quadratics, Quadratics]) 
         noise = np.abs(np.linalg.eigvalsh(difference)).max()
         curvature = np.linalg.eigvalsh(full.Q[chosen].sum(axis=0))
         sizes[T] = int((curvature > _NOISE_WIDTHS * noise).sum())
-    M = environment_matrix(count_signatures(sizes), m)
+    M = environment_matrix(sizes)
     B = np.zeros_like(M)
     for i in range(M.shape[1]):
         users, others = np.flatnonzero(M[:, i]), np.flatnonzero(M[:, i] == 0)
@@ -167,7 +137,7 @@ def recover_quadratics(full: Quadratics, halves: tuple[Quadratics, Quadratics]) 
         alpha = np.einsum("i,eij,j->e", line, full.Q[users], line).mean()
         beta = full.l[users] @ line - np.einsum("i,eij,j->e", line, full.Q[users], origin)
         B[users, i] = beta / np.sqrt(alpha)
-    B = normalise(M, B)
+    B = normalise_columns(M, B)
     least = [
         full(np.linalg.lstsq(Q, b, rcond=0.05)[0][None])[0, e]
         for e, (Q, b) in enumerate(zip(full.Q, full.l, strict=True))
@@ -176,61 +146,94 @@ def recover_quadratics(full: Quadratics, halves: tuple[Quadratics, Quadratics]) 
 
 
 def recover_from_samples(
-    world: LinearWorld, samples: int, rng: np.random.Generator
-) -> EstimatedRecovery:
+    instance: LinearInstance,
+    samples: int,
+    rng: np.random.Generator,
+    *,
+    share: float = 1.0,
+    mislabelled: bool = False,
+) -> Row:
     """Draw a data set, run the proof on it, and measure every error.
 
     Parameters
     ----------
-    world : LinearWorld
+    instance : LinearInstance
     samples : int
-        An environment, and the base.
+        Of each environment, and of the base.
     rng : numpy.random.Generator
+    share : float
+        Share of the data that is used; below 1 it is a control.
+    mislabelled : bool
+        Take each environment's data for the next one's: a control.
+
+    Returns
+    -------
+    dict
+        ``samples``; ``ratio_error``, the root mean square error of the estimated G_e on
+        base data, in nats; ``M_right``; ``B_error``, that of B in standard form, in σ; and
+        ``valuation_error``, the median absolute error of the valuations that Step 5
+        computes point by point, in σ. (The mean is dominated by the few points where the
+        denominator is near zero.) The last two are None where M is wrong.
     """
-    concepts = world.design.concepts(world.atoms)
-    parts = [world.base, *(world.base.condition(c, world.design.variance) for c in concepts)]
+    base, design = instance.base, instance.design
+    concepts = design.concepts(instance.atoms)
+    parts = [base, *(base.condition(concept, design.variance) for concept in concepts)]
     latents = [p.sample(as_count(samples, "samples"), rng) for p in parts]
-    chart = _chart(world.mixing(latents[0]), world.base.d_z)
-    data = [(world.mixing(Z) - chart[0]) @ chart[1] for Z in latents]
+    chart = _chart(instance.mixing(latents[0]), base.d_z)
+    used = round(share * samples)
+    data = [((instance.mixing(Z) - chart[0]) @ chart[1])[:used] for Z in latents]
+    if mislabelled:
+        data = [data[0], *data[2:], data[1]]
     full = estimate_ratios(data[0], data[1:])
     halves = [estimate_ratios(data[0][s::2], [X[s::2] for X in data[1:]]) for s in (0, 1)]
 
-    test = world.base.sample(2000, rng)
-    U = (world.mixing(test) - chart[0]) @ chart[1]
-    exact = -log_odds(world.base, world.design, world.atoms, test)
-    ratio_error = float(np.sqrt(np.mean((full(U) - exact) ** 2)))
-    M, B, order = standard_form(world.design.M, world.design.B, world.design.variance)
+    test = base.sample(2000, rng)
+    U = (instance.mixing(test) - chart[0]) @ chart[1]
+    exact = -log_odds(base, design, instance.atoms, test)
+    row: Row = {
+        "samples": samples,
+        "ratio_error": float(np.sqrt(np.mean((full(U) - exact) ** 2))),
+        "M_right": False,
+        "B_error": None,
+        "valuation_error": None,
+    }
+    M, B, order = standard_form(design.M, design.B, design.variance)
     try:
         model = recover_quadratics(full, (halves[0], halves[1]))
     except ValueError:  # misread ranks that fit no M at all
-        return EstimatedRecovery(samples, ratio_error, False, np.inf, np.inf)
+        return row
     if model.M.shape != M.shape or (model.M != M).any():
-        return EstimatedRecovery(samples, ratio_error, False, np.inf, np.inf)
-    learned = evaluate(Observables(full, U, len(M)), model, U)
-    true = _standard_valuations(world, test, order)
-    return EstimatedRecovery(
-        samples,
-        ratio_error,
-        True,
-        float(np.sqrt(np.mean((model.B - B)[M > 0] ** 2))),
-        float(np.median(np.abs(learned - true))),
-    )
+        return row
+    learned = evaluate_valuations(Observables(full, U, len(M)), model, U)
+    true = _standard_valuations(instance, test, order)
+    return row | {
+        "M_right": True,
+        "B_error": float(np.sqrt(np.mean((model.B - B)[M > 0] ** 2))),
+        "valuation_error": float(np.median(np.abs(learned - true))),
+    }
 
 
-def error_curve(seed: int) -> list[EstimatedRecovery]:
-    """Recover the world of one seed at all `SIZES`: rows of the book's table."""
-    world = linear_world(np.random.default_rng([7, seed]))
-    return [recover_from_samples(world, n, np.random.default_rng([7, seed, n])) for n in SIZES]
+def estimation_errors(
+    seeds: Sequence[int], samples: int, share: float = 1.0, mislabelled: bool = False
+) -> list[Row]:
+    """Recover the instance of each seed from samples: rows of `recover_from_samples`."""
+    rows = []
+    for seed in seeds:
+        instance = linear_instance(np.random.default_rng([7, seed]))
+        rng = np.random.default_rng([7, seed, samples])
+        row = recover_from_samples(instance, samples, rng, share=share, mislabelled=mislabelled)
+        rows.append({"seed": seed, **row})
+    return rows
 
 
-def _standard_valuations(world: LinearWorld, Z: Array, order: np.ndarray) -> Array:
+def _standard_valuations(instance: LinearInstance, Z: Array, order: np.ndarray) -> Array:
     """Bring true valuations to the standard form of Step 1: in σ, centred and signed like B."""
-    design = world.design
+    design = instance.design
     sigma = design.variance**0.5
     occurs, b = design.M * design.variance, design.B * sigma
     shift = b.sum(axis=0) / occurs.sum(axis=0)
-    signs = np.sign((normalise(occurs, b) * (b - occurs * shift)).sum(axis=0))
-    return ((Z @ world.atoms.T / sigma - shift) * signs)[:, order]
+    signs = np.sign((normalise_columns(occurs, b) * (b - occurs * shift)).sum(axis=0))
+    return ((Z @ instance.atoms.T / sigma - shift) * signs)[:, order]
 
 
 def _chart(X: Array, d: int) -> tuple[Array, Array]:

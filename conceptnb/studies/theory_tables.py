@@ -1,0 +1,557 @@
+"""The tables of the theory: random instances, broken designs, and pairs of models.
+
+``conceptnb reproduce theory`` writes one file per part. Theorem 1 from samples has a module of
+its own, `conceptnb.studies.theory_from_samples`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+
+from conceptnb.core.concepts import random_atoms
+from conceptnb.core.design import EnvironmentDesign
+from conceptnb.core.distributions import random_mixture
+from conceptnb.core.planner import random_design, tree_design
+from conceptnb.core.validation import Array, as_generator
+from conceptnb.studies.runner import Plan, Row, Sample, Study, Task
+from conceptnb.studies.summarise import grouped, summary
+from conceptnb.studies.theory_from_samples import SIZES, estimation_errors
+from conceptnb.theory import counterexamples
+from conceptnb.theory.counterexamples import ModelPair, ambiguity
+from conceptnb.theory.nonlinear_map import Diffeomorphism, SmoothMixing
+from conceptnb.theory.observables import Instance, Observables
+from conceptnb.theory.standard_form import StandardForm, standard_form
+from conceptnb.theory.theorem1 import (
+    codimensions,
+    constants,
+    environment_matrix,
+    evaluate_valuations,
+    recover,
+    valuation_matrix_by_residues,
+)
+from conceptnb.theory.two_sample import classifier_test, projection_test
+
+VARIANCE = 0.01
+"""Variance of q in the random instances."""
+VIOLATIONS = ("constant valuation", "conditioned once", "nested", "always together", "too few")
+"""Ways in which `check_violations` breaks a design."""
+PAIRS: dict[str, Callable[[np.random.Generator], ModelPair]] = {
+    "always together": counterexamples.always_together,
+    "constant valuations": counterexamples.constant_valuations,
+    "too few environments": counterexamples.too_few_environments,
+    "non-injective mixing": counterexamples.non_injective,
+    "reflection": counterexamples.reflection,
+    "ambiguity": ambiguity,
+    "ambiguity with the sign of (4)": partial(ambiguity, shift_sign=-1.0),
+}
+_CONTROL_SHIFT = 0.5
+"""How far the control moves a valuation, in σ."""
+_NOT_RECOVERED: Row = {"M_right": False, "B_error": None, "correlation": 0.0}
+
+
+def random_instance(
+    design: EnvironmentDesign, d_z: int, d_x: int, rng: np.random.Generator
+) -> Instance:
+    """Draw f, base, atoms and a chart around a given design (Section 5's setting).
+
+    Parameters
+    ----------
+    design : EnvironmentDesign
+    d_z, d_x : int
+        Latent and observed dimensions, n <= d_z <= d_x.
+    rng : numpy.random.Generator
+    """
+    return Instance(
+        mixing=SmoothMixing(d_z, d_x, rng),
+        base=random_mixture(d_z, rng),
+        atoms=random_atoms(design.n_atoms, d_z, rng),
+        design=design,
+        warp=Diffeomorphism(d_z, rng),
+    )
+
+
+def draw_instance(rng: np.random.Generator) -> Instance:
+    """Draw an instance with n in 2..5, d_z in n..12, d_x in d_z..20, m in n+1..n+2."""
+    n = int(as_generator(rng).integers(2, 6))
+    d_z = int(rng.integers(n, 13))
+    d_x = int(rng.integers(d_z, 21))
+    design = random_design(n, int(rng.integers(n + 1, n + 3)), rng, VARIANCE)
+    return random_instance(design, d_z, d_x, rng)
+
+
+def recover_instance(
+    instance: Instance, rng: np.random.Generator, *, mislabelled: bool = False
+) -> Row:
+    """Recover an instance from its observables by Theorem 1's proof, and compare.
+
+    Parameters
+    ----------
+    instance : Instance
+    rng : numpy.random.Generator
+    mislabelled : bool
+        Give the learner each environment's log ratio under the next one's number: a
+        control, which must not be recovered.
+
+    Returns
+    -------
+    dict
+        ``n, m, d_z, d_x``, ``M_right`` (up to the order of atoms), ``B_error`` (largest of
+        B in standard form, in σ; None where M is wrong), and ``correlation``, the smallest
+        over atoms of recovered with true valuations on new base samples.
+    """
+    seen = _observables(instance, rng, mislabelled)
+    return _compared(instance, seen, recover(seen), rng)
+
+
+def recover_instances(seeds: Sequence[int], mislabelled: bool = False) -> list[Row]:
+    """Draw the instance of each seed and recover it: rows of `recover_instance`."""
+    rows = []
+    for seed in seeds:
+        rng = np.random.default_rng([5, seed])
+        instance = draw_instance(rng)
+        try:
+            row = recover_instance(instance, rng, mislabelled=mislabelled) | {"failure": ""}
+        except (RuntimeError, ValueError) as error:  # kept as a row: a failure is a result
+            row = _sizes(instance) | _NOT_RECOVERED | {"failure": str(error)}
+        rows.append({"seed": seed, **row})
+    return rows
+
+
+def recover_nested(seeds: Sequence[int], mislabelled: bool = False) -> list[Row]:
+    """Recover instances with nested environments by residues, without Assumption 5.
+
+    Returns
+    -------
+    list of dict
+        Rows of `recover_instance`, for designs of at most four atoms.
+    """
+    rows = []
+    for seed in seeds:
+        rng = np.random.default_rng([13, seed])
+        design, _, _ = _violation("nested", rng)
+        while design.n_atoms > 4:
+            design, _, _ = _violation("nested", rng)
+        d_z = design.n_atoms + int(rng.integers(0, 4))
+        instance = random_instance(design, d_z, d_z + 2, rng)
+        seen = _observables(instance, rng, mislabelled)
+        prepared = seen.prepared()
+        M = environment_matrix(codimensions(prepared)[0])
+        B = valuation_matrix_by_residues(prepared, M, rng)
+        model = StandardForm(M, B, constants(prepared, M, B))
+        rows.append({"seed": seed, **_compared(instance, seen, model, rng)})
+    return rows
+
+
+def _violation(
+    kind: str, rng: np.random.Generator
+) -> tuple[EnvironmentDesign, set[int], set[tuple[int, int]]]:
+    """Break a random satisfying design in one known way.
+
+    Parameters
+    ----------
+    kind : str
+        "constant valuation": one atom has the same valuation everywhere. "conditioned
+        once": a new atom occurs alone, once. "nested": a new atom occurs wherever an old
+        one does, and once alone. "always together": a new atom occurs exactly where an
+        old one does. "too few": n environments, one per atom.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    design : EnvironmentDesign
+    atoms : set of int
+        Those for which Assumption 4 now fails.
+    pairs : set of (int, int)
+        Those for which Assumption 5 now fails.
+
+    Raises
+    ------
+    ValueError
+        If `kind` is unknown.
+    """
+    n = int(as_generator(rng).integers(2, 5))
+    start = random_design(n, n + int(rng.integers(1, 3)), rng, VARIANCE)
+    subsets: list[list[int]] = [list(S) for S in start.subsets]
+    values: list[list[float]] = [list(b) for b in start.valuations]
+    atoms: set[int] = set()
+    pairs: set[tuple[int, int]] = set()
+    old, new = int(rng.integers(n)), n
+
+    def draw() -> float:
+        return float(rng.normal(scale=0.3))
+
+    if kind == "constant valuation":
+        b = draw()
+        values = [
+            [b if i == old else value for i, value in zip(S, row, strict=True)]
+            for S, row in zip(subsets, values, strict=True)
+        ]
+        atoms = {old}
+    elif kind == "conditioned once":
+        subsets.append([new])
+        values.append([draw()])
+        atoms = {new}
+    elif kind in ("nested", "always together"):
+        for S, row in zip(subsets, values, strict=True):
+            if old in S:
+                S.append(new)
+                row.append(draw())
+        pairs = {(old, new)}
+        if kind == "nested":
+            subsets.append([new])
+            values.append([draw()])
+        else:
+            atoms, pairs = {old, new}, {(old, new), (new, old)}
+    elif kind == "too few":
+        subsets, values = [[i] for i in range(n)], [[draw()] for _ in range(n)]
+        atoms = set(range(n))
+    else:
+        raise ValueError(f"kind must be one of {VIOLATIONS}, got {kind!r}")
+    order = rng.permutation(len(subsets))
+    design = EnvironmentDesign([subsets[e] for e in order], [values[e] for e in order], VARIANCE)
+    return design, atoms, pairs
+
+
+def check_violations(seeds: Sequence[int], transposed: bool = False) -> list[Row]:
+    """Break designs in each way and compare the checker's report with the truth.
+
+    Parameters
+    ----------
+    seeds : sequence of int
+    transposed : bool
+        Read the pairs of Assumption 5 the wrong way round: a control.
+
+    Returns
+    -------
+    list of dict
+        ``kind``, ``n``, ``m`` and ``named``: Assumption 4 fails for exactly the atoms, and
+        Assumption 5 for exactly the pairs, that were broken.
+    """
+    rows = []
+    for seed in seeds:
+        rng = np.random.default_rng([11, seed])
+        for kind in VIOLATIONS:
+            design, atoms, pairs = _violation(kind, rng)
+            report = design.check()
+            holds = report.assumption5.T if transposed else report.assumption5
+            found = set(np.flatnonzero(~report.assumption4).tolist())
+            found_pairs = {(int(i), int(j)) for i, j in np.argwhere(~holds)}
+            m, n = design.M.shape
+            named = found == atoms and found_pairs == pairs
+            rows.append({"seed": seed, "kind": kind, "n": n, "m": m, "named": named})
+    return rows
+
+
+def lemma1_trials(seeds: Sequence[int], designs: int = 500, values: int = 2) -> list[Row]:
+    """Draw random trees of environments and random valuations; count failures.
+
+    For two equally likely values an atom of a tree fails with probability one half, so a
+    design of n atoms passes with probability :math:`2^{-n}`.
+
+    Parameters
+    ----------
+    seeds : sequence of int
+    designs : int
+        Designs per row.
+    values : int
+        Number of equally likely values of the distribution that is not continuous; with
+        more than two the rows are a control.
+
+    Returns
+    -------
+    list of dict
+        ``distribution`` ("normal", or "two values", to which Lemma 1 does not apply),
+        ``n``, ``designs``, ``failures`` (designs in which Assumption 4 failed) and
+        ``smallest_margin`` of Assumption 4 over designs and atoms, in σ.
+    """
+    rows = []
+    for seed in seeds:
+        rng = np.random.default_rng([17, seed])
+        for distribution in ("normal", "two values"):
+            levels = None if distribution == "normal" else np.linspace(-1.0, 1.0, values)
+            for n in (2, 3, 5, 8):
+                margins = np.array([_random_tree_margin(n, levels, rng) for _ in range(designs)])
+                rows.append(
+                    {
+                        "seed": seed,
+                        "distribution": distribution,
+                        "n": n,
+                        "designs": designs,
+                        "failures": int((margins <= 1e-9).sum()),
+                        "smallest_margin": float(margins.min()),
+                    }
+                )
+    return rows
+
+
+def trial_pair(name: str, seed: int, samples: int = 100_000, moved: float = 0.0) -> list[Row]:
+    """Test by samples whether two models have equal data, and compare their concepts.
+
+    Parameters
+    ----------
+    name : str
+        A key of `PAIRS`.
+    seed : int
+    samples : int
+        Of each environment and model.
+    moved : float
+        Move one valuation of the second model by as many σ: a control.
+
+    Returns
+    -------
+    list of dict
+        One row: ``pair``, ``broken``, ``samples``; ``p_projection`` and ``p_classifier``,
+        corrected for the number of environments; ``p_control``, of projections after one
+        valuation of the second model was moved; ``agreement``, the smallest matched
+        correlation of the two models' valuations, None where f has no inverse.
+    """
+    pair = PAIRS[name](np.random.default_rng([23, seed]))
+    tested = pair.moved(moved) if moved else pair
+    rng = np.random.default_rng([19, seed, list(PAIRS).index(name)])
+    row = {
+        "seed": seed,
+        "pair": pair.name,
+        "broken": pair.broken,
+        "samples": samples,
+        "p_projection": tested.p_value(samples, rng, projection_test),
+        "p_classifier": tested.p_value(samples, rng, classifier_test),
+        "p_control": pair.moved(_CONTROL_SHIFT).p_value(samples, rng, projection_test),
+        "agreement": None,
+    }
+    if pair.first.encoder is not None:
+        row["agreement"] = float(pair.agreement(20_000, rng).min())
+    return [row]
+
+
+def _observables(instance: Instance, rng: np.random.Generator, mislabelled: bool) -> Observables:
+    seen = instance.observables(instance.sample(500, rng))
+    if not mislabelled:
+        return seen
+    return Observables(
+        lambda U: np.roll(seen.ratios(U), 1, axis=1), seen.points, seen.n_environments
+    )
+
+
+def _sizes(instance: Instance) -> Row:
+    m, n = instance.design.M.shape
+    return {"n": n, "m": m, "d_z": instance.mixing.d_z, "d_x": instance.mixing.d_x}
+
+
+def _compared(
+    instance: Instance, seen: Observables, model: StandardForm, rng: np.random.Generator
+) -> Row:
+    """Compare a recovered model with the instance: a row of `recover_instance`."""
+    design = instance.design
+    M, B, order = standard_form(design.M, design.B, design.variance)
+    if model.M.shape != M.shape or (model.M != M).any():
+        return _sizes(instance) | _NOT_RECOVERED
+    X = instance.sample(200, rng)
+    learned = evaluate_valuations(seen, model, instance.coordinates(X))
+    columns = zip(instance.valuations(X)[:, order].T, learned.T, strict=True)
+    return _sizes(instance) | {
+        "M_right": True,
+        "B_error": float(np.abs(model.B - B).max()),
+        "correlation": float(min(abs(np.corrcoef(a, b)[0, 1]) for a, b in columns)),
+    }
+
+
+def _random_tree_margin(n: int, levels: Array | None, rng: np.random.Generator) -> float:
+    """Smallest margin of Assumption 4 of a random tree with normal or discrete valuations."""
+    edges = [(int(rng.integers(i + 1)), i + 1) for i in range(n)]
+    size = (n, 2)
+    valuations = rng.standard_normal(size) if levels is None else rng.choice(levels, size=size)
+    # Equal valuations are what is being counted, so the tree is checked apart from them.
+    shape = tree_design(edges, np.tile([0.0, 1.0], (n, 1)), 1.0)
+    position = {
+        (i, e): b for i, edge in enumerate(edges) for e, b in zip(edge, valuations[i], strict=True)
+    }
+    values = [[position[i, e] for i in S] for e, S in enumerate(shape.subsets)]
+    report = EnvironmentDesign(shape.subsets, values, 1.0).check()
+    return float(report.valuation_margins.min())
+
+
+def _summarise_recoveries(runs: list[Row]) -> list[Row]:
+    """Return, for each number of atoms, how many instances were recovered, and how well."""
+    return [
+        {
+            "n": n,
+            "instances": len(group),
+            "M_right": sum(run["M_right"] for run in group),
+            "B_within_1e-4": sum(run["M_right"] and run["B_error"] < 1e-4 for run in group),
+            "largest_B_error": max(run["B_error"] for run in group if run["M_right"]),
+            "smallest_correlation": min(run["correlation"] for run in group),
+        }
+        for (n,), group in sorted(grouped(runs, ["n"]).items())
+    ]
+
+
+def _summarise_violations(runs: list[Row]) -> list[Row]:
+    """Return, for each way to break a design, in how many the checker named the fault."""
+    return [
+        {"kind": kind, "designs": len(group), "named": sum(run["named"] for run in group)}
+        for (kind,), group in grouped(runs, ["kind"]).items()
+    ]
+
+
+def _summarise_lemma1(runs: list[Row]) -> list[Row]:
+    """Return designs, failures and the smallest margin over all seeds."""
+    return [
+        {
+            "distribution": distribution,
+            "n": n,
+            "designs": sum(run["designs"] for run in group),
+            "failures": sum(run["failures"] for run in group),
+            "smallest_margin": min(run["smallest_margin"] for run in group),
+        }
+        for (distribution, n), group in grouped(runs, ["distribution", "n"]).items()
+    ]
+
+
+def _summarise_estimates(runs: list[Row]) -> list[Row]:
+    """Return means and deviations of the errors over instances, by number of samples."""
+    return summary(runs, ["samples"], ["ratio_error", "M_right", "B_error", "valuation_error"])
+
+
+def _unchanged(runs: list[Row]) -> list[Row]:
+    """Return the runs: one seed leaves nothing to average."""
+    return [dict(run) for run in runs]
+
+
+def _tasks(compute: Callable[..., list[Row]], seeds: int, chunk: int) -> list[Task]:
+    """Share out the seeds from 0 on, `chunk` at a time."""
+    parts = [list(range(s, min(s + chunk, seeds))) for s in range(0, seeds, chunk)]
+    return [Task(compute, {"seeds": part}) for part in parts]
+
+
+def _instances() -> Plan:
+    tasks = _tasks(recover_instances, 500, 10)
+    return Plan(
+        "theory_instances",
+        tasks,
+        _summarise_recoveries,
+        range(500),
+        {"what": "Theorem 1's proof on random instances with exact log ratios"},
+        Sample(tasks[1], ("M_right", "correlation"), _mislabelled(tasks[1])),
+    )
+
+
+def _nested() -> Plan:
+    tasks = _tasks(recover_nested, 100, 20)
+    return Plan(
+        "theory_nested",
+        tasks,
+        _summarise_recoveries,
+        range(100),
+        {"what": "recovery of designs that violate Assumption 5 only"},
+        Sample(tasks[0], ("M_right", "correlation"), _mislabelled(tasks[0])),
+    )
+
+
+def _violations() -> Plan:
+    tasks = _tasks(check_violations, 500, 50)
+    wrong = Task(check_violations, tasks[0].arguments | {"transposed": True})
+    return Plan(
+        "theory_violations",
+        tasks,
+        _summarise_violations,
+        range(500),
+        {"what": "does the checker name the fault of designs broken on purpose, and only that"},
+        Sample(
+            tasks[0],
+            ("named",),
+            {"pairs of Assumption 5 read the wrong way round": wrong},
+            by=("kind",),
+        ),
+    )
+
+
+def _lemma1() -> Plan:
+    tasks = _tasks(lemma1_trials, 5, 1)
+    wrong = Task(lemma1_trials, tasks[0].arguments | {"values": 3})
+    return Plan(
+        "theory_lemma1",
+        tasks,
+        _summarise_lemma1,
+        range(5),
+        {"what": "random designs under Lemma 1's condition"},
+        Sample(
+            tasks[0],
+            ("failures", "smallest_margin"),
+            {"three values instead of two": wrong},
+            by=("distribution", "n"),
+        ),
+    )
+
+
+def _pairs() -> Plan:
+    tasks = [Task(trial_pair, {"name": name, "seed": 0}) for name in PAIRS]
+    sampled = Task(trial_pair, {"name": "too few environments", "seed": 0})
+    wrong = Task(trial_pair, sampled.arguments | {"moved": _CONTROL_SHIFT})
+    return Plan(
+        "theory_pairs",
+        tasks,
+        _unchanged,
+        range(1),
+        {"what": "two-sample tests of models with equal data and different concepts"},
+        Sample(
+            sampled,
+            ("p_projection", "agreement"),
+            {"one valuation of the second model moved by half a σ": wrong},
+            by=("pair",),
+        ),
+    )
+
+
+def _estimated() -> Plan:
+    tasks = [
+        Task(estimation_errors, {"seeds": [seed], "samples": size})
+        for seed in range(5)
+        for size in SIZES
+    ]
+    sampled = {"seeds": list(range(5)), "samples": SIZES[1]}
+    return Plan(
+        "theory_estimated",
+        tasks,
+        _summarise_estimates,
+        range(5),
+        {"what": "Theorem 1's proof with log ratios estimated from samples, linear mixing"},
+        Sample(
+            Task(estimation_errors, sampled),
+            ("ratio_error",),
+            {
+                "half of the data": Task(estimation_errors, sampled | {"share": 0.5}),
+                "environments numbered wrongly": Task(
+                    estimation_errors, sampled | {"mislabelled": True}
+                ),
+            },
+            by=("samples",),
+        ),
+    )
+
+
+def _mislabelled(task: Task) -> dict[str, Task]:
+    wrong = Task(task.compute, task.arguments | {"mislabelled": True})
+    return {"environments numbered wrongly": wrong}
+
+
+_PARTS: dict[str, Callable[[], Plan]] = {
+    "instances": _instances,
+    "estimated": _estimated,
+    "nested": _nested,
+    "violations": _violations,
+    "lemma1": _lemma1,
+    "pairs": _pairs,
+}
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--part", choices=sorted(_PARTS), nargs="+", default=sorted(_PARTS), help="tables to make"
+    )
+
+
+STUDY = Study(_add_options, lambda args: [_PARTS[name]() for name in args.part])
