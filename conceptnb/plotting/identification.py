@@ -25,7 +25,7 @@ from conceptnb.plotting.style import (
     styled,
 )
 from conceptnb.theory.counterexamples import ModelPair
-from conceptnb.theory.observables import World
+from conceptnb.theory.observables import Instance
 from conceptnb.theory.theorem1 import Subset
 
 
@@ -82,7 +82,7 @@ def acceptance_rates(
 
 
 @styled
-def argmin_sets(world: World, rng: np.random.Generator) -> Figure:
+def argmin_sets(instance: Instance, rng: np.random.Generator) -> Figure:
     """Draw Step 3 in two latent dimensions: level sets of sums of G_e in a chart.
 
     The learner sees the lower row. Where a sum is least there is a curve (codimension
@@ -90,29 +90,29 @@ def argmin_sets(world: World, rng: np.random.Generator) -> Figure:
 
     Parameters
     ----------
-    world : World
+    instance : Instance
         With d_z = 2 and environments that condition on {0}, {0, 1} and {1}.
     rng : numpy.random.Generator
         Draws base data, which set the extent.
     """
-    X = world.sample(400, rng)
-    latents, charted = world.mixing.inverse(X), world.coordinates(X)
+    X = instance.sample(400, rng)
+    latents, charted = instance.mixing.inverse(X), instance.coordinates(X)
     sums = {"G₁": [1, 0, 0], "G₃": [0, 0, 1], "G₁ + G₃": [1, 0, 1]}
     figure, axes = new_figure(2, 3, height=5.0, sharex="row", sharey="row")
-    lines = [_valley(world.design, world.atoms, weights) for weights in sums.values()]
+    lines = [_valley(instance.design, instance.atoms, weights) for weights in sums.values()]
     for row, points in enumerate((latents, charted)):
         low, high = points.min(axis=0) - 0.4, points.max(axis=0) + 0.4
         grid = np.stack(np.meshgrid(*np.linspace(low, high, 120).T), axis=-1)
         flat = grid.reshape(-1, 2)
-        Z = world.warp.inverse(flat) if row else flat
-        G = world.log_ratio(world.mixing(Z)).reshape(120, 120, -1)
+        Z = instance.warp.inverse(flat) if row else flat
+        G = instance.log_ratio(instance.mixing(Z)).reshape(120, 120, -1)
         for column, (name, weights) in enumerate(sums.items()):
             ax = axes[row, column]
             value = G @ np.array(weights, dtype=float)
             levels = np.quantile(value, np.linspace(0.02, 0.9, 9))
             style = {"cmap": BLUES, "linewidths": 0.8}
             ax.contour(grid[..., 0], grid[..., 1], value, np.unique(levels), **style)
-            valley = world.warp(lines[column]) if row else lines[column]
+            valley = instance.warp(lines[column]) if row else lines[column]
             point = "o" if len(valley) == 1 else ""
             ax.plot(*valley.T, color=PALETTE[1], linewidth=2.6, marker=point)
             ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))

@@ -38,7 +38,7 @@ from conceptnb.theory.two_sample import classifier_test, projection_test
 VARIANCE = 0.01
 """Variance of q in the random instances."""
 VIOLATIONS = ("constant valuation", "conditioned once", "nested", "always together", "too few")
-"""Ways in which `check_violations` breaks a design."""
+"""Ways in which `violation` breaks a design."""
 PAIRS: dict[str, Callable[[np.random.Generator], ModelPair]] = {
     "always together": counterexamples.always_together,
     "constant valuations": counterexamples.constant_valuations,
@@ -132,9 +132,9 @@ def recover_nested(seeds: Sequence[int], mislabelled: bool = False) -> list[Row]
     rows = []
     for seed in seeds:
         rng = np.random.default_rng([13, seed])
-        design, _, _ = _violation("nested", rng)
+        design, _, _ = violation("nested", rng)
         while design.n_atoms > 4:
-            design, _, _ = _violation("nested", rng)
+            design, _, _ = violation("nested", rng)
         d_z = design.n_atoms + int(rng.integers(0, 4))
         instance = random_instance(design, d_z, d_z + 2, rng)
         seen = _observables(instance, rng, mislabelled)
@@ -146,7 +146,7 @@ def recover_nested(seeds: Sequence[int], mislabelled: bool = False) -> list[Row]
     return rows
 
 
-def _violation(
+def violation(
     kind: str, rng: np.random.Generator
 ) -> tuple[EnvironmentDesign, set[int], set[tuple[int, int]]]:
     """Break a random satisfying design in one known way.
@@ -235,7 +235,7 @@ def check_violations(seeds: Sequence[int], transposed: bool = False) -> list[Row
     for seed in seeds:
         rng = np.random.default_rng([11, seed])
         for kind in VIOLATIONS:
-            design, atoms, pairs = _violation(kind, rng)
+            design, atoms, pairs = violation(kind, rng)
             report = design.check()
             holds = report.assumption5.T if transposed else report.assumption5
             found = set(np.flatnonzero(~report.assumption4).tolist())

@@ -14,7 +14,7 @@ from conceptnb.core.planner import (
     random_design,
     tree_design,
 )
-from conceptnb.studies.theory_trials import KINDS, lemma1_trials, violation
+from conceptnb.studies.theory_tables import VIOLATIONS, lemma1_trials, violation
 
 
 @pytest.mark.parametrize(("n", "covered"), [(2, [1]), (3, [0]), (4, [0])])
@@ -43,7 +43,7 @@ def test_margin_is_the_largest_product_over_unit_vectors():
 @settings(max_examples=30, deadline=None)
 def test_report_does_not_change_with_units_shift_and_order(seed):
     rng = np.random.default_rng(seed)
-    kind = KINDS[seed % len(KINDS)]
+    kind = VIOLATIONS[seed % len(VIOLATIONS)]
     design, atoms, pairs = violation(kind, rng)
     first = design.check()
     assert set(np.flatnonzero(~first.assumption4)) == atoms
@@ -96,12 +96,13 @@ def test_nested_design_satisfies_theorem2_without_assumption5():
 
 
 def test_lemma1_has_no_failures_and_discrete_valuations_fail_as_predicted():
-    for row in lemma1_trials(0, designs=60):
-        if row.distribution == "normal":
-            assert row.failures == 0
+    for row in lemma1_trials([0], designs=60):
+        if row["distribution"] == "normal":
+            assert row["failures"] == 0
         else:
-            expected = 60 * (1 - 0.5**row.n)
-            assert abs(row.failures - expected) < 5 * np.sqrt(expected * 0.5**row.n) + 5
+            passed = 0.5 ** row["n"]
+            expected = 60 * (1 - passed)
+            assert abs(row["failures"] - expected) < 5 * np.sqrt(expected * passed) + 5
 
 
 @given(st.integers(1, 9), st.integers(0, 10**6))
