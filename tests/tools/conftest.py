@@ -59,7 +59,7 @@ def make_book():
         (root / "_toc.yml").write_text(yaml.safe_dump(toc), encoding="utf-8")
         (root / "book" / "index.md").write_text("# Welcome\n", encoding="utf-8")
         for module in ("__init__", "steering/__init__"):  # Sphinx documents the installed ones
-            text = '"""A module."""\n'
+            text = '"""A module."""\n\n__all__ = ["steering"]\n'
             (root / "conceptnb" / f"{module}.py").write_text(text, encoding="utf-8")
         book = SmallBook(root)
         book.write("a")

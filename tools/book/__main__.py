@@ -104,22 +104,19 @@ def _editions(project: Project, options: argparse.Namespace) -> int:
     from tools.book import editions  # noqa: PLC0415 - brings nbconvert
 
     asked = set(options.chapters)
-    chosen = [
-        chapter
-        for chapter in project.chapters
-        if not asked or {chapter.stem, chapter.stem.split("_")[0]} & asked
-    ]
-    if len(chosen) < len(asked):
-        there = ", ".join(chapter.stem for chapter in project.chapters)
-        raise ValueError(f"chapters={options.chapters} are not all there; there are {there}")
+    named = {chapter: {chapter.stem, chapter.stem.split("_")[0]} for chapter in project.chapters}
+    if unknown := asked.difference(*named.values()):
+        there = ", ".join(chapter.stem for chapter in named)
+        raise ValueError(f"chapters={sorted(unknown)} are not there; there are {there}")
+    chosen = [chapter for chapter, names in named.items() if names & asked or not asked]
     folder = options.out or project.built / "editions" / options.edition
-    problems = []
+    failed = False
     for path in editions.write(project, options.edition, folder, chosen):
         print(path, flush=True)
-        if options.execute:
-            problems += editions.run(path, options.edition, project)
-    print("\n".join(problems), end="\n" if problems else "", file=sys.stderr)
-    return 1 if problems else 0
+        for problem in editions.run(path, options.edition, project) if options.execute else ():
+            print(problem, file=sys.stderr)
+            failed = True
+    return int(failed)
 
 
 if __name__ == "__main__":

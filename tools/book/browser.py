@@ -11,16 +11,10 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 _NAMES = ("chromium", "google-chrome", "chromium-browser")
-_FLAGS = [
-    "--no-sandbox",
-    "--allow-file-access-from-files",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+_FLAGS = (
+    "--no-sandbox --allow-file-access-from-files --disable-gpu --disable-quic --no-first-run "
+    "--disable-background-networking --disable-component-update --disable-sync"
+)
 
 
 class NoBrowserError(RuntimeError):
@@ -45,7 +39,7 @@ def chromium() -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright  # noqa: PLC0415 - slow to import
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=_FLAGS)
+        browser = playwright.chromium.launch(executable_path=executable, args=_FLAGS.split())
         try:
             yield browser
         finally:

@@ -99,22 +99,7 @@ def _parts(source: str) -> Iterator[tuple[str, str]]:
 
 
 def write(project: Project, edition: str, folder: Path, chapters: list[Path]) -> list[Path]:
-    """Write an edition of some chapters as notebooks without outputs.
-
-    Parameters
-    ----------
-    project : Project
-    edition : {"student", "lecturer"}
-    folder : Path
-        Where to; made where it is missing.
-    chapters : list of Path
-        Sources, ``notebooks/NAME.md``.
-
-    Returns
-    -------
-    list of Path
-        The notebooks, ``folder/NAME.ipynb``.
-    """
+    """Write an edition of some ``notebooks/NAME.md`` as ``folder/NAME.ipynb``, without outputs."""
     written = []
     for chapter in chapters:
         notebook = pairs.to_notebook(chapter.read_text(encoding="utf-8"), project)
@@ -125,18 +110,10 @@ def write(project: Project, edition: str, folder: Path, chapters: list[Path]) ->
 
 
 def run(notebook: Path, edition: str, project: Project) -> list[str]:
-    """Run a notebook of an edition, and return what is wrong with it.
+    """Run a notebook of an edition in the project's ``notebooks/``; return what is wrong with it.
 
     In the student edition every check has to say that the question is not answered yet, in
     the lecturer's that the answer is right; and no cell may fail.
-
-    Parameters
-    ----------
-    notebook : Path
-        One that `write` wrote. It is not changed.
-    edition : {"student", "lecturer"}
-    project : Project
-        Whose package it uses, and in whose ``notebooks/`` it runs.
     """
     from nbclient import NotebookClient  # noqa: PLC0415 - only this needs a kernel
     from nbclient.exceptions import CellExecutionError  # noqa: PLC0415
@@ -152,10 +129,8 @@ def run(notebook: Path, edition: str, project: Project) -> list[str]:
         return [f"{notebook.name}: {error.ename}: {error.evalue}"]
     problems = []
     for cell in book.cells:
-        said = "".join(
-            o.get("text", "") for o in cell.get("outputs", []) if o.get("name") == "stdout"
-        )
-        if cell.cell_type == "code" and _SAID[edition] not in said:
-            checks = re.findall(r"check\.ex_\w+", cell.source)
+        checks = re.findall(r"check\.ex_\w+", cell.source) if cell.cell_type == "code" else []
+        said = "".join(o.text for o in cell.get("outputs", []) if o.get("name") == "stdout")
+        if _SAID[edition] not in said:
             problems += [f"{notebook.name}: {check} says {said!r}" for check in checks]
     return problems

@@ -49,13 +49,7 @@ def stale(project: Project) -> list[Job]:
 
 
 def execute(project: Project, workers: int = 2) -> list[Path]:
-    """Execute what is stale; return the chapters that ran.
-
-    Parameters
-    ----------
-    project : Project
-    workers : int
-        How many notebooks run at a time, each on one thread.
+    """Execute what is stale, on one thread per worker; return the chapters that ran.
 
     Raises
     ------
@@ -69,30 +63,24 @@ def execute(project: Project, workers: int = 2) -> list[Path]:
     shutil.rmtree(folder, ignore_errors=True)
     # A settings file of its own keeps pytest from reading the project's.
     write_text(folder / "pytest.ini", "[pytest]\n")
-    for job in jobs:
-        copy = folder / "notebooks" / f"{job.chapter.stem}.ipynb"
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(job.chapter.with_suffix(".ipynb"), copy)
-
+    (folder / "notebooks").mkdir()
+    notebooks = [job.chapter.with_suffix(".ipynb") for job in jobs]
+    paths = [shutil.copy(notebook, folder / "notebooks") for notebook in notebooks]
     keeper = _Keeper(project, folder / "notebooks", {job.chapter.stem: job for job in jobs})
-    paths = [str(folder / "notebooks" / f"{job.chapter.stem}.ipynb") for job in jobs]
     parallel = ["-n", str(min(workers, len(jobs))), "--maxschedchunk", "1"]
     options = ["-c", str(folder / "pytest.ini"), "-p", "no:cacheprovider", "-q", "--no-header"]
     nbmake = ["--nbmake", "--overwrite", "--nbmake-timeout", str(_SECONDS_PER_CELL)]
     os.environ.update(environment(project))
-    status = pytest.main([*options, *nbmake, *parallel, *paths], plugins=[keeper])
+    status = pytest.main([*options, *nbmake, *parallel, *map(str, paths)], plugins=[keeper])
     if status != pytest.ExitCode.OK:
-        failures = "\n".join(
-            f"{project.relative(keeper.jobs[stem].chapter)} failed: {error}"
-            for stem, error in keeper.errors.items()
-        )
-        raise ChapterError(failures or f"nbmake stopped with status {int(status)}")
+        failures = [f"notebooks/{stem}.md failed: {error}" for stem, error in keeper.errors.items()]
+        raise ChapterError("\n".join(failures) or f"nbmake stopped with status {int(status)}")
     return [job.chapter for job in jobs]
 
 
 def executed(project: Project, chapter: Path) -> Path:
     """Return where the executed copy of a chapter lies."""
-    return project.executed / "notebooks" / f"{chapter.stem}.ipynb"
+    return project.built / "executed" / "notebooks" / f"{chapter.stem}.ipynb"
 
 
 def seconds(project: Project) -> dict[str, float]:
@@ -138,7 +126,7 @@ class _Keeper:
 
 
 def _stamp(project: Project, chapter: Path) -> Path:
-    return project.executed / "stamps" / f"{chapter.stem}.json"
+    return project.built / "executed" / "stamps" / f"{chapter.stem}.json"
 
 
 def _read_stamp(project: Project, chapter: Path) -> dict[str, Any]:

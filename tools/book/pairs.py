@@ -29,15 +29,7 @@ if importlib.util.find_spec("conceptnb") is None:
 
 
 def to_notebook(source: str, project: Project) -> nbformat.NotebookNode:
-    """Return the notebook that belongs to a chapter's MyST source.
-
-    Parameters
-    ----------
-    source : str
-        Text of ``notebooks/NAME.md``.
-    project : Project
-        Names the address that the set-up cell fetches from.
-    """
+    """Return the notebook that belongs to a chapter's MyST source, the text of its ``.md``."""
     notebook = jupytext.reads(source, fmt="md:myst")
     notebook.metadata = nbformat.NotebookNode(
         {key: notebook.metadata[key] for key in _KEPT_METADATA if key in notebook.metadata}

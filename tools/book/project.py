@@ -15,12 +15,7 @@ from sphinx_external_toc.parsing import parse_toc_yaml
 
 @dataclass(frozen=True)
 class Project:
-    """A checkout of the book.
-
-    Parameters
-    ----------
-    root : Path
-        The folder that holds ``pyproject.toml``, ``_toc.yml`` and ``notebooks/``.
+    """A checkout of the book, whose `root` holds ``pyproject.toml``, ``_toc.yml``, ``notebooks/``.
 
     Raises
     ------
@@ -46,11 +41,6 @@ class Project:
     def built(self) -> Path:
         """Return the folder for everything generated."""
         return self.root / "_build"
-
-    @property
-    def executed(self) -> Path:
-        """Return the folder of the executed notebooks and their stamps."""
-        return self.built / "executed"
 
     @property
     def html(self) -> Path:

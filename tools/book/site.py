@@ -19,15 +19,7 @@ from tools.book import execution, fingerprints, slides
 from tools.book.pages import api_pages, times_page
 from tools.book.project import Project
 
-_REDIRECT = """<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<title>Opening the book</title>
-<meta http-equiv="refresh" content="0; url={root}.html">
-<link rel="canonical" href="{root}.html">
-<p><a href="{root}.html">The book</a></p>
-</html>
-"""
+_REDIRECT = Path(__file__).with_name("redirect.html").read_text(encoding="utf-8")
 
 
 class SiteError(RuntimeError):

@@ -29,26 +29,14 @@ _PAGE = Path(__file__).with_name("slides.html").read_text(encoding="utf-8")
 
 
 def build(project: Project) -> list[Path]:
-    """Write the slides of every chapter of the built site, and the page that lists them.
-
-    Returns
-    -------
-    list of Path
-        ``_build/html/slides/NAME.html``, and ``index.html`` last.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the site is not built.
-    """
+    """Write the slides of every chapter of the built site, and the page that lists them, last."""
     folder, written, rows = project.html / "slides", [], []
     for page in project.pages_in_toc:
         if page.startswith("notebooks/"):
             head, article = read_page(project, page)
             heading = article.h1.get_text() if article.h1 else page
-            slides = deck(article, page)
             written.append(folder / f"{Path(page).name}.html")
-            write_text(written[-1], _page(heading, slides, f"../{page}.html", head))
+            write_text(written[-1], _page(heading, deck(article, page), f"../{page}.html", head))
             rows.append(f'<li><a href="{written[-1].name}">{html.escape(heading)}</a></li>')
     listing = (
         '<section class="slide"><h1>Slides</h1>\n<p>Arrow keys turn pages, N shows the text behind '

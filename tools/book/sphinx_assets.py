@@ -23,7 +23,6 @@ _MATHJAX, _FONTS = "tex-chtml-full.js", "output/chtml/fonts/woff-v2"
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the extension with Sphinx."""
-    app.connect("config-inited", _use_local_mathjax)
     app.connect("html-page-context", _edit_the_source, priority=900)
     app.connect("build-finished", _copy_assets)
     app.connect("autodoc-process-docstring", _escape_bars, priority=900)
@@ -61,10 +60,6 @@ def _escape_bars(app: Sphinx, what: str, name: str, obj: Any, options: Any, line
         parts = re.split(r"(``.+?``)", line)
         parts[::2] = [part.replace("|", r"\|") for part in parts[::2]]
         lines[number] = "".join(parts)
-
-
-def _use_local_mathjax(_: Sphinx, config: Any) -> None:
-    config.mathjax_path = f"mathjax/{_MATHJAX}"
 
 
 def _copy_assets(app: Sphinx, error: Exception | None) -> None:

@@ -1,7 +1,8 @@
-"""What is made from the pages of the built site: slides and the book on paper."""
+"""A small book from end to end: built once, its slides, its pages on paper, and what fails."""
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -103,15 +104,20 @@ Answered.
 """
 
 
+def build(root):
+    command = [sys.executable, "-m", "tools.book", "--root", str(root), "book"]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+
+
 @pytest.fixture(scope="module")
 def built(tmp_path_factory, make_book):
-    """The site of a small book, executed and built by the command."""
+    """A book of two chapters, executed and built by the command."""
     book = make_book(tmp_path_factory.mktemp("built"))
     book.write("a", text=LECTURE)
     pairs.pair(book)
-    command = [sys.executable, "-m", "tools.book", "--root", str(book.root), "book"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
-    assert done.returncode == 0, done.stdout + done.stderr
+    first = build(book.root)
+    assert first.returncode == 0, first.stdout + first.stderr
+    assert "2 of 2 chapters executed" in first.stdout
     return book
 
 
@@ -122,6 +128,37 @@ def parsed(path):
 @pytest.fixture(scope="module")
 def deck(built):
     return parsed(built.html / "slides" / "a.html")
+
+
+@pytest.mark.slow
+def test_a_page_shows_the_output_of_its_cells(built):
+    page = parsed(built.html / "notebooks" / "b.html")
+    assert page.h1.get_text() == "Chapter b"
+    assert page.select_one(".cell_output").get_text().strip() == "2"
+
+
+@pytest.mark.slow
+def test_a_book_is_built_once_and_fails_where_a_chapter_or_a_link_is_broken(built, tmp_path):
+    project = type(built)(shutil.copytree(built.root, tmp_path / "book"))
+    again = build(project.root)
+    assert again.returncode == 0
+    assert "0 of 2 chapters executed" in again.stdout
+    assert "up to date" in again.stdout
+
+    project.write("b", code="raise ValueError('this cell is broken')")
+    pairs.pair(project)
+    for _ in range(2):  # a failure is not remembered as done
+        broken = build(project.root)
+        assert broken.returncode == 1
+        assert "notebooks/b.md failed: ValueError: this cell is broken" in broken.stderr
+
+    project.write("b", text="See {ref}`no-such-label`.")
+    pairs.pair(project)
+    for _ in range(2):
+        unlinked = build(project.root)
+        assert unlinked.returncode == 1
+        assert "no-such-label" in unlinked.stderr
+        assert "notebooks/b" in unlinked.stderr
 
 
 @pytest.mark.slow
