@@ -70,10 +70,7 @@ class Model:
     def transformed(self, forward: Map, backward: Map) -> Model:
         r"""Write the model in coordinates :math:`\tilde z = \Phi(z)`: the same base data.
 
-        Parameters
-        ----------
-        forward, backward : callable
-            :math:`\Phi` and its inverse.
+        `forward` is :math:`\Phi` and `backward` its inverse.
         """
         encoder = self.encoder
         if encoder is None:
@@ -126,12 +123,9 @@ class ModelPair:
         return min(1.0, min(p_values) * len(p_values))
 
     def agreement(self, n: int, rng: np.random.Generator) -> Array:
-        """Correlate the two models' valuations of the same observations, atom by atom.
+        """Correlate the two models' valuations of the same observations, shape (n_atoms,).
 
-        Returns
-        -------
-        ndarray of shape (n_atoms,)
-            Best-matched absolute correlations. Definition 4 asks for ones.
+        These are best-matched absolute correlations; Definition 4 asks for ones.
         """
         X = self.first.mixing(self.first.draw(n, rng))
         return np.abs(match_columns(self.first.valuations(X), self.second.valuations(X))[2])

@@ -90,14 +90,8 @@ class Instance:
     def log_ratio(self, X: ArrayLike) -> Array:
         r"""Evaluate :math:`G_e(x) = \ln p^0 - \ln p^e` at points x of the manifold (48).
 
-        Parameters
-        ----------
-        X : array-like of shape (samples, d_x)
-
-        Returns
-        -------
-        ndarray of shape (samples, m)
-            The Jacobian of f cancels between the two densities.
+        Takes an array of shape (samples, d_x) and returns one of shape (samples, m). The
+        Jacobian of f cancels between the two densities.
         """
         return -log_odds(self.base, self.design, self.atoms, self.mixing.inverse(X))
 
