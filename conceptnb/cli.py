@@ -48,11 +48,6 @@ DESCRIPTION = "Concept-based representation learning: the package under the book
 
 COMMANDS: tuple[Command, ...] = (
     Command(
-        "reproduce synthetic",
-        "conceptnb.studies.commands.reproduce_synthetic",
-        "Tables 1 and 7: synthetic identifiability, ours beside the paper's",
-    ),
-    Command(
         "reproduce clip",
         "conceptnb.studies.commands.reproduce_clip",
         "Tables 2 to 5: concept directions in CLIP embeddings of 3D Shapes",
@@ -61,21 +56,6 @@ COMMANDS: tuple[Command, ...] = (
         "train-clip",
         "conceptnb.studies.commands.train_clip",
         "train one of the two small CLIP towers on rendered images",
-    ),
-    Command(
-        "reproduce limits",
-        "conceptnb.studies.commands.reproduce_limits",
-        "what limits identifiability: studies of one cause at a time, with bounds",
-    ),
-    Command(
-        "reproduce variants",
-        "conceptnb.studies.commands.reproduce_variants",
-        "the head of (87) and its loss in several forms, and the number of concepts chosen",
-    ),
-    Command(
-        "reproduce baselines",
-        "conceptnb.studies.commands.reproduce_baselines",
-        "what a reader would try instead, on the problems of Table 1",
     ),
     Command(
         "reproduce steering",

@@ -135,10 +135,8 @@ ex_five_seeds = Value(  # the error of a mean of five, and twice that of a diffe
 
 def _stuck_runs() -> list[int]:
     def count(stored: results.Result) -> int:
-        by_seed = zip(stored.rows, stored.notes["by_seed"], strict=True)
-        linear = [seeds for row, seeds in by_seed if row["mixing"] == "linear"]
-        excess = [np.subtract(s["held_out_loss"], s["oracle_loss"]) for s in linear]
-        return int((np.concatenate(excess) > _STUCK).sum())
+        linear = [run for run in stored.runs if run["mixing"] == "linear"]
+        return sum(run["excess_loss"] > _STUCK for run in linear)
 
     return [count(results.load(name)) for name in ("synthetic_faithful", "synthetic_best")]
 

@@ -1,16 +1,30 @@
 """Contrastive concept learning: encoder, log-odds head and loss of Appendix F, stacked."""
 
-from conceptnb.learning.best import fit_best
-from conceptnb.learning.cluster_whitening import ClusterWhitening, fit_clustered
+from conceptnb.learning.cluster_whitening import ClusterWhitening, slope_disagreement
 from conceptnb.learning.data import Stack, stack
 from conceptnb.learning.encoders import Encoder, LinearEncoder, MLPEncoder
-from conceptnb.learning.fitting import ConceptFit, fit_concepts, oracle_loss
-from conceptnb.learning.heads import GeneralHead, Head, TargetHead, TiedHead
+from conceptnb.learning.fitting import ConceptFit, fit, oracle_loss
+from conceptnb.learning.heads import GeneralHead, Head, InterventionalHead, TargetHead, TiedHead
 from conceptnb.learning.learner import ConceptLearner
-from conceptnb.learning.model import ConceptModel, Whitening, contrastive_loss
-from conceptnb.learning.training import Trainer, TrainingConfig, evaluate
+from conceptnb.learning.losses import contrastive_loss
+from conceptnb.learning.model import ConceptModel, Whitening
+from conceptnb.learning.problem_scores import evaluate
+from conceptnb.learning.recipes import (
+    AUTHORS,
+    BEST,
+    CLUSTER_WHITENED,
+    INTERVENTIONAL,
+    UNKNOWN_TARGETS,
+    Recipe,
+)
+from conceptnb.learning.training import StackTrainer, TrainingConfig
 
 __all__ = [
+    "AUTHORS",
+    "BEST",
+    "CLUSTER_WHITENED",
+    "INTERVENTIONAL",
+    "UNKNOWN_TARGETS",
     "ClusterWhitening",
     "ConceptFit",
     "ConceptLearner",
@@ -18,19 +32,20 @@ __all__ = [
     "Encoder",
     "GeneralHead",
     "Head",
+    "InterventionalHead",
     "LinearEncoder",
     "MLPEncoder",
+    "Recipe",
     "Stack",
+    "StackTrainer",
     "TargetHead",
     "TiedHead",
-    "Trainer",
     "TrainingConfig",
     "Whitening",
     "contrastive_loss",
     "evaluate",
-    "fit_best",
-    "fit_clustered",
-    "fit_concepts",
+    "fit",
     "oracle_loss",
+    "slope_disagreement",
     "stack",
 ]

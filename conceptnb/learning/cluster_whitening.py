@@ -1,9 +1,9 @@
 r"""Bases that fall into clusters: each is straightened by its own covariance.
 
 Where an environment has no samples, no contrastive loss says on which side of its plane a part
-of the base lies (chapter "Tables 1 and 7"). :func:`fit_clustered` adds what the base itself
-says, under an assumption that the paper does not make, though its experiments nearly satisfy it
-(Appendix G): the base is a mixture of clusters that have *one covariance* Σ in latent space. On
+of the base lies (chapter "Tables 1 and 7"). The recipe ``CLUSTER_WHITENED`` adds what the base
+itself says, under an assumption that the paper does not make, though its experiments nearly
+satisfy it (Appendix G): the base is a mixture of clusters of *one covariance* Σ in latent space. On
 a small cluster a smooth mixing is nearly affine, :math:`f(z) \approx m_j + J_j (z - \mu_j)`, so
 the cluster's covariance in x is :math:`C_j \approx J_j \Sigma J_j^\top`, and
 :math:`C_j^{-1/2}(x - m_j)` is :math:`\Sigma^{-1/2}(z - \mu_j)` up to a rotation. Clusters are
@@ -17,32 +17,17 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
 from sklearn.mixture import GaussianMixture
 from torch import Tensor
 
-from conceptnb.core.validation import Array, as_count
-from conceptnb.learning.best import CORRECTION, linear_starts, start_networks
-from conceptnb.learning.data import Stack, stack
-from conceptnb.learning.fitting import (
-    ConceptFit,
-    check_seeds,
-    check_targets,
-    keep_starts,
-    seeds_of_starts,
-    smallest_of_the_best,
-)
-from conceptnb.learning.linear import LinearFit
-from conceptnb.learning.losses import softmax_losses
-from conceptnb.learning.model import Whitening, repeat_rows
-from conceptnb.learning.training import Trainer
+from conceptnb.core.validation import Array
+from conceptnb.learning.data import Stack
+from conceptnb.learning.model import Whitening
 
-__all__ = ["ClusterWhitening", "fit_clustered", "slope_disagreement"]
+__all__ = ["ClusterWhitening", "slope_disagreement"]
 
 ROWS = 10_000
 """Base rows that find the clusters, at most."""
-TRAINING = replace(CORRECTION, decay=1e-4)
-"""As ``fit_best`` trains; the networks see twice as many inputs, and want more decay."""
 
 
 class ClusterWhitening(Whitening):
@@ -116,7 +101,7 @@ class ClusterWhitening(Whitening):
         if base.shape[1] < 2 * n_clusters:
             raise ValueError(
                 f"n_clusters is {n_clusters}, but the base has {base.shape[1]} samples: "
-                "give at least two a cluster"
+                "give at least two per cluster"
             )
         parts = [
             _straighten(x, n_clusters, seed, shrinkage) for x, seed in zip(base, seeds, strict=True)
@@ -174,69 +159,6 @@ def _inverse_root(covariance: Array, floor: float) -> Array:
     return (vectors / np.sqrt(np.maximum(values, 0) + floor)) @ vectors.T
 
 
-def fit_clustered(
-    observations: Sequence[ArrayLike],
-    environment: ArrayLike,
-    targets: ArrayLike,
-    *,
-    n_clusters: int = 3,
-    starts: int = 3,
-    seeds: Sequence[int] | None = None,
-    held_out: float = 0.2,
-    progress: bool = True,
-) -> ConceptFit:
-    """Learn concepts with known targets, where the base falls into clusters that are alike.
-
-    As :func:`~conceptnb.learning.fit_best` with a nonlinear encoder, but linear encoders
-    are found in the coordinates of :class:`ClusterWhitening`, and networks see these and
-    the whitened observations. Of the networks between which held-out losses do not decide,
-    the one with the smallest :func:`slope_disagreement` is kept. The truth is never looked at.
-
-    Parameters
-    ----------
-    observations : sequence of D arrays of shape (N, d_x)
-        In one unit: unlike those of ``fit_best``, results change if columns are rescaled.
-    environment : int array of shape (N,)
-        0 for the base distribution, 1 to m for the concept conditional environments.
-        Within an environment, rows must come in no particular order.
-    targets : bool array of shape (m, n)
-        Which concepts each environment conditions on.
-    n_clusters : int
-        Of the base; the paper's experiments have three.
-    starts : int
-        Networks a problem.
-    seeds : sequence of D int, optional
-        Fix the starts of each problem; by default 0, 1, ...
-    held_out : float
-        Share of every environment that is held out.
-    progress : bool
-
-    Returns
-    -------
-    ConceptFit
-        With a :class:`ClusterWhitening`. Losses are those of the softmax, and
-        ``held_out_loss`` has one column: that of the network which is kept.
-    """
-    raw = stack(observations, environment)
-    mask = check_targets(targets, raw.n_environments)
-    numbers = check_seeds(seeds, raw.n_problems)
-    count = as_count(starts, "starts")
-    whitening = ClusterWhitening.fit_clusters(raw, as_count(n_clusters, "n_clusters"), numbers)
-    train, held = replace(raw, x=whitening(raw.x)).split(held_out)
-    coordinates = replace(train, x=train.x[:, :, : whitening.rank])
-    fits = linear_starts(coordinates, mask, numbers, count, progress)
-    fits = [_widen(fit, train.d_x) for fit in fits]
-    networks = start_networks(fits, mask, seeds_of_starts(numbers, count))
-    trainer = Trainer(networks, train, held, TRAINING)
-    trainer.run(progress=progress)
-    return _most_alike(trainer, whitening, raw.split(held_out)[0])
-
-
-def _widen(fit: LinearFit, width: int) -> LinearFit:
-    """Let a linear encoder of the first columns ignore the others."""
-    return replace(fit, W=np.pad(fit.W, ((0, width - len(fit.W)), (0, 0))))
-
-
 def slope_disagreement(coordinates: Array, cluster: np.ndarray, learned: Array) -> float:
     """Share of the variance within clusters that one linear map for all of them leaves over.
 
@@ -262,27 +184,3 @@ def slope_disagreement(coordinates: Array, cluster: np.ndarray, learned: Array) 
         outputs[rows] -= outputs[rows].mean(axis=0)
     left = outputs - inputs @ np.linalg.lstsq(inputs, outputs, rcond=None)[0]
     return float(((left**2).sum(axis=0) / (outputs**2).sum(axis=0)).mean())
-
-
-@torch.no_grad()
-def _most_alike(trainer: Trainer, whitening: ClusterWhitening, raw: Stack) -> ConceptFit:
-    """Keep one network a problem: among those of equal held-out loss, the one of one slope."""
-    model, train, held = trainer.model, trainer.train, trainer.held_out
-    starts = model.n_models // train.n_problems
-    base = train.environment == 0
-    clusters = whitening.responsibilities(raw.x[:, base]).argmax(dim=2).numpy()
-    valuations = model.encoder(repeat_rows(train.x[:, base], model.n_models)).double().numpy()
-    odds = model(repeat_rows(held.x, model.n_models))
-    losses = softmax_losses(odds, held.environment, held.log_prior).double().numpy()
-    chosen = []
-    for problem in range(train.n_problems):
-        own = np.arange(problem * starts, (problem + 1) * starts)
-        coordinates = train.x[problem, base, : whitening.rank].double().numpy()
-        disagreement = [
-            slope_disagreement(coordinates, clusters[problem], valuations[i]) for i in own
-        ]
-        order = own[np.argsort(disagreement)]
-        chosen.append(int(order[smallest_of_the_best(losses[order])]))
-    fit = keep_starts(trainer, whitening, torch.as_tensor(chosen))
-    # The lowest loss of the starts need not be that of the one which is kept.
-    return replace(fit, held_out_loss=trainer.best[chosen, None].double().numpy())

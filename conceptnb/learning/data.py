@@ -12,7 +12,7 @@ from torch import Tensor
 
 from conceptnb.core.validation import as_points
 
-__all__ = ["Stack", "stack"]
+__all__ = ["Stack", "check_environment", "stack"]
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,8 @@ class Stack:
         Log share of each environment among all rows.
     log_ratio : tensor of shape (m,)
         Log of an environment's rows over its share of the base's rows.
+    targets : bool tensor of shape (m, n), optional
+        Which concepts each environment conditions on, the pattern of M in (7), if known.
     """
 
     x: Tensor
@@ -40,6 +42,7 @@ class Stack:
     partner: Tensor
     log_prior: Tensor
     log_ratio: Tensor
+    targets: Tensor | None = None
 
     @property
     def n_problems(self) -> int:
@@ -65,16 +68,19 @@ class Stack:
             partner=self.partner[index],
         )
 
-    def problems(self, index: Sequence[int] | Tensor) -> Stack:
-        """Return some of the problems, possibly repeated."""
-        return replace(self, x=self.x[index])
-
     def to(self, device: str | torch.device) -> Stack:
         """Move to a device."""
-        return Stack(*(getattr(self, field.name).to(device) for field in fields(self)))
+        tensors = {f.name: getattr(self, f.name) for f in fields(self)}
+        moved = {name: t.to(device) for name, t in tensors.items() if t is not None}
+        return replace(self, **moved)
 
     def split(self, held_out: float = 0.2) -> tuple[Stack, Stack]:
-        """Split into training and held-out rows, the last share of every environment.
+        """Split into training and held-out rows, see :meth:`split_rows`."""
+        kept, held = self.split_rows(held_out)
+        return self.rows(kept), self.rows(held)
+
+    def split_rows(self, held_out: float = 0.2) -> tuple[Tensor, Tensor]:
+        """Return which rows to train on and which to hold out: the last of every environment.
 
         Parameters
         ----------
@@ -99,12 +105,14 @@ class Stack:
                 )
             kept.append(rows[: len(rows) - count])
             held.append(rows[len(rows) - count :])
-        return self.rows(torch.cat(kept)), self.rows(torch.cat(held))
+        return torch.cat(kept), torch.cat(held)
 
 
 def stack(
     observations: Sequence[ArrayLike],
     environment: ArrayLike,
+    targets: ArrayLike | None = None,
+    *,
     dtype: torch.dtype = torch.float32,
 ) -> Stack:
     """Stack the observations of several problems with the same environments.
@@ -114,6 +122,8 @@ def stack(
     observations : sequence of D arrays of shape (N, d_x)
     environment : int array of shape (N,)
         0 for the base distribution, 1 to m for the concept conditional environments.
+    targets : bool array of shape (m, n), optional
+        Which concepts each environment conditions on, if that is known.
     dtype : torch.dtype
 
     Returns
@@ -125,7 +135,8 @@ def stack(
     ------
     TypeError, ValueError
         If shapes do not fit, an entry is not finite, environments are not numbered
-        0, 1, ..., m without gaps, or there is no concept conditional environment.
+        0, 1, ..., m without gaps, there is no concept conditional environment, or `targets`
+        has a column without True.
     """
     if len(observations) == 0:
         raise ValueError("observations is empty: give at least one problem")
@@ -135,7 +146,7 @@ def stack(
         if X.shape != (len(labels), arrays[0].shape[1]):
             raise ValueError(
                 f"observations[{i}] has shape {X.shape}; all problems of a stack have "
-                f"{len(labels)} rows, one an entry of environment, and "
+                f"{len(labels)} rows, one per entry of environment, and "
                 f"{arrays[0].shape[1]} columns"
             )
     order = np.argsort(labels, kind="stable")
@@ -150,12 +161,14 @@ def stack(
             f"the base distribution has {base} samples for {len(counts) - 1} environments: "
             "give at least one each"
         )
+    known = None if targets is None else torch.as_tensor(_check_targets(targets, len(counts) - 1))
     return Stack(
         torch.as_tensor(np.stack(arrays)[:, order], dtype=dtype),
         torch.as_tensor(labels),
         torch.as_tensor(partner),
         torch.as_tensor(np.log(counts / len(labels)), dtype=dtype),
         torch.as_tensor(np.log(counts[1:] / shares), dtype=dtype),
+        known,
     )
 
 
@@ -181,3 +194,17 @@ def check_environment(environment: ArrayLike) -> np.ndarray:
             f"conditional environments, each at least once; got the values {found.tolist()}"
         )
     return labels.astype(np.int64)
+
+
+def _check_targets(targets: ArrayLike, m: int) -> np.ndarray:
+    """Return targets as a bool array of shape (m, n) in which every concept occurs."""
+    mask = np.asarray(targets).astype(bool)
+    if mask.ndim != 2 or len(mask) != m:
+        raise ValueError(
+            f"targets must have shape ({m}, n), one row per environment; got {mask.shape}"
+        )
+    if not mask.any(axis=0).all():
+        raise ValueError(
+            "targets has a column without True: no environment conditions on that concept"
+        )
+    return mask

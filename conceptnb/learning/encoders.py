@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-__all__ = ["Encoder", "LinearEncoder", "MLPEncoder"]
+__all__ = ["Encoder", "LinearEncoder", "MLPEncoder", "StackedLinear"]
 
 
 class StackedLinear(nn.Module):
@@ -50,6 +50,10 @@ class StackedLinear(nn.Module):
 class Encoder(nn.Module):
     """P encoders of one architecture; maps (P, rows, d_x) to (P, rows, n)."""
 
+    def start_linear(self, weight: Tensor) -> None:
+        """Make the encoder (nearly) the linear map x W, with W of shape (P, d_x, n)."""
+        raise NotImplementedError
+
     def squared_norm(self) -> Tensor:
         """Return the sum of squared weights that decay shrinks, shape (P,).
 
@@ -71,12 +75,17 @@ class LinearEncoder(Encoder):
     d_x, n : int
         Observed dimension and number of concepts.
     seeds : sequence of P int
-        One an encoder.
+        One per encoder.
     """
 
     def __init__(self, d_x: int, n: int, seeds: Sequence[int]) -> None:
         super().__init__()
         self.layer = StackedLinear(d_x, n, _generators(seeds), bias=False)
+
+    @torch.no_grad()
+    def start_linear(self, weight: Tensor) -> None:
+        """Make the encoder the linear map x W, with W of shape (P, d_x, n)."""
+        self.layer.weight.copy_(weight)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return learned valuations, shape (P, rows, n)."""
@@ -94,7 +103,7 @@ class MLPEncoder(Encoder):
     d_x, n : int
         Observed dimension and number of concepts.
     seeds : sequence of P int
-        One an encoder.
+        One per encoder.
     width, depth : int
     skip : bool
         Add a linear map of x beside the network (not in the paper).

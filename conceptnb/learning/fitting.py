@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
+from torch import Tensor
+from tqdm.auto import tqdm
 
+from conceptnb.core.problems import Problem
 from conceptnb.core.validation import Array, as_count, as_points
+from conceptnb.learning.cluster_whitening import ClusterWhitening, slope_disagreement
 from conceptnb.learning.data import Stack, stack
-from conceptnb.learning.encoders import Encoder, LinearEncoder, MLPEncoder
-from conceptnb.learning.heads import GeneralHead, Head, TargetHead
-from conceptnb.learning.model import ConceptModel, Whitening, contrastive_loss
-from conceptnb.learning.training import Trainer, TrainingConfig
+from conceptnb.learning.heads import TiedHead
+from conceptnb.learning.linear import LinearFit, fit_linear
+from conceptnb.learning.losses import contrastive_loss, contrastive_losses
+from conceptnb.learning.model import ConceptModel, Whitening
+from conceptnb.learning.recipes import BEST, Recipe
+from conceptnb.learning.training import StackTrainer
 
-__all__ = ["ConceptFit", "fit_concepts", "oracle_loss"]
+__all__ = ["ConceptFit", "fit", "oracle_loss", "smallest_of_the_best"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,116 +31,98 @@ class ConceptFit:
 
     Parameters
     ----------
+    recipe : Recipe
+        What was done.
     model : ConceptModel
-        One model a problem: the start with the lowest held-out loss, unless the estimator
-        says otherwise.
+        One model per problem: the start that was kept.
     whitening : Whitening or None
         What is applied to observations before the encoder.
     train_curve, held_out_curve : arrays of shape (D, epochs)
-        Contrastive loss of the chosen models, in nats a row.
+        Contrastive loss of the chosen models, in nats per row; of one epoch if nothing was
+        trained.
     held_out_loss : array of shape (D, starts)
-        Best held-out loss of every start.
-    kind : {"binary", "softmax"}
-        Which loss these are.
+        Best held-out loss of every start; of the one that is kept alone, if the recipe selects
+        by slopes.
+    held_out : int array
+        Which rows were held out, in the order of the :class:`~conceptnb.learning.Stack`: sorted
+        by environment, as the rows of a problem are.
     """
 
+    recipe: Recipe
     model: ConceptModel
     whitening: Whitening | None
     train_curve: Array
     held_out_curve: Array
     held_out_loss: Array
-    kind: str
+    held_out: np.ndarray
 
     @property
     def n_problems(self) -> int:
         """Number D of problems."""
         return self.model.n_models
 
-    def valuations(self, observations: Sequence[ArrayLike]) -> Array:
+    def transform(self, X: Sequence[ArrayLike] | Array) -> Array:
         """Return learned valuations h(x), shape (D, samples, n).
 
         Parameters
         ----------
-        observations : sequence of D arrays of shape (samples, d_x)
-            New or old observations, one array a problem.
+        X : array of shape (D, samples, d_x), or sequence of D arrays
+            New or old observations, one array per problem.
         """
-        return self._apply(self.model.encoder, observations)
+        return self._apply(self.model.encode, X)
 
-    def log_odds(self, observations: Sequence[ArrayLike]) -> Array:
+    def log_odds(self, X: Sequence[ArrayLike] | Array) -> Array:
         """Return learned log-odds g_e(x) of (87), shape (D, samples, m).
 
         Parameters
         ----------
-        observations : sequence of D arrays of shape (samples, d_x)
+        X : array of shape (D, samples, d_x), or sequence of D arrays
         """
-        return self._apply(self.model, observations)
+        return self._apply(self.model, X)
 
     @torch.no_grad()
-    def _apply(self, module: torch.nn.Module, observations: Sequence[ArrayLike]) -> Array:
-        if len(observations) != self.n_problems:
+    def _apply(self, function: Callable[[Tensor], Tensor], X: Sequence[ArrayLike] | Array) -> Array:
+        if len(X) != self.n_problems:
             raise ValueError(
-                f"observations holds {len(observations)} arrays; give one a problem, "
-                f"{self.n_problems} in all"
+                f"X holds {len(X)} arrays; give one per problem, {self.n_problems} in all"
             )
-        arrays = [as_points(X, f"observations[{i}]") for i, X in enumerate(observations)]
+        arrays = [as_points(rows, f"X[{i}]") for i, rows in enumerate(X)]
         alpha = self.model.head.alpha
         x = torch.as_tensor(np.stack(arrays), dtype=alpha.dtype, device=alpha.device)
         if self.whitening is not None:
             x = self.whitening(x)
-        return module(x).cpu().double().numpy()
+        return function(x).cpu().double().numpy()
 
 
-def fit_concepts(
-    observations: Sequence[ArrayLike],
-    environment: ArrayLike,
+def fit(
+    data: Stack | Sequence[Problem],
+    recipe: Recipe = BEST,
     *,
     n_concepts: int | None = None,
-    targets: ArrayLike | None = None,
-    encoder: Literal["linear", "mlp"] = "mlp",
-    skip: bool = True,
-    whiten: bool = True,
-    starts: int = 4,
     seeds: Sequence[int] | None = None,
-    held_out: float = 0.2,
-    config: TrainingConfig | None = None,
-    checkpoint: Path | None = None,
     device: str = "cpu",
-    progress: bool = True,
+    progress: bool = False,
 ) -> ConceptFit:
     """Learn concepts from environments by the contrastive algorithm of Appendix F.
 
-    All starts of all problems train together. Of each problem's starts the one with the
-    lowest held-out contrastive loss is kept: nothing here sees the truth.
+    All starts of all problems train together. Nothing here sees the truth: of synthetic problems
+    observations and environments are used, which atoms an environment conditions on and, if the
+    recipe names no encoder, whether the mixing is linear, as in the paper's protocol.
 
     Parameters
     ----------
-    observations : sequence of D arrays of shape (N, d_x)
-        One array a problem; one problem is a list of one array.
-    environment : int array of shape (N,)
-        0 for the base distribution, 1 to m for the concept conditional environments.
-        Within an environment, rows must come in no particular order.
+    data : Stack or sequence of D Problem
+        Of one setting; of your own arrays, :func:`~conceptnb.learning.stack` makes a stack.
+    recipe : Recipe
+        Such as :data:`AUTHORS`, :data:`BEST`, or ``replace(BEST, starts=4)``.
     n_concepts : int, optional
-        Number n of concepts, for the head as printed in (87), with dense β and γ.
-    targets : bool array of shape (m, n), optional
-        Which concepts each environment conditions on, the pattern of M in (7), if that
-        is known; the head of the authors' code. Give either this or `n_concepts`.
-    encoder : {"linear", "mlp"}
-    skip : bool
-        Give the network a linear map of x beside it (not in the paper).
-    whiten : bool
-        Whiten observations by the base sample first (not in the paper).
-    starts : int
-        Random starts a problem; the authors use 1.
+        Number n of concepts, for the general head; by default that of the targets, if known.
     seeds : sequence of D int, optional
-        Fix the starts of each problem; by default 0, 1, ...
-    held_out : float
-        Share of every environment that is held out.
-    config : TrainingConfig, optional
-    checkpoint : Path, optional
-        Where to keep the state of a long training, see :meth:`Trainer.run`.
+        Fix the starts of each problem; by default a problem's own seed, and 0, 1, ... for arrays.
     device : str
         A torch device, such as "cpu" or "cuda".
     progress : bool
+        Show progress bars.
 
     Returns
     -------
@@ -148,58 +133,50 @@ def fit_concepts(
     TypeError, ValueError
         If arguments do not fit together; see also :func:`~conceptnb.learning.stack`.
     """
-    data = stack(observations, environment).to(device)
-    whitening = Whitening.fit(data) if whiten else None
-    if whitening is not None:
-        data = replace(data, x=whitening(data.x))
-    count = as_count(starts, "starts")
-    start_seeds = seeds_of_starts(check_seeds(seeds, data.n_problems), count)
-    head = _build_head(len(start_seeds), data.n_environments, n_concepts, targets)
-    n = head.coefficients()[0].shape[1]
-    model = ConceptModel(_build_encoder(encoder, data, n, start_seeds, skip), head).to(device)
-    trainer = Trainer(model, *data.split(held_out), config)
-    trainer.run(checkpoint=checkpoint, progress=progress)
-    return best_starts(trainer, whitening)
-
-
-def best_starts(trainer: Trainer, whitening: Whitening | None) -> ConceptFit:
-    """Keep, of every problem's starts, the model with the lowest held-out loss.
-
-    Parameters
-    ----------
-    trainer : Trainer
-        That has run.
-    whitening : Whitening or None
-        What its data have been through.
-    """
-    losses = trainer.best.view(trainer.train.n_problems, -1)
-    first = torch.arange(trainer.model.n_models, device=losses.device).view(losses.shape)[:, 0]
-    return keep_starts(trainer, whitening, first + losses.argmin(dim=1))
-
-
-def keep_starts(trainer: Trainer, whitening: Whitening | None, chosen: torch.Tensor) -> ConceptFit:
-    """Keep one start of every problem.
-
-    Parameters
-    ----------
-    trainer : Trainer
-        That has run.
-    whitening : Whitening or None
-        What its data have been through.
-    chosen : int64 tensor of shape (D,)
-        Which of its models to keep.
-    """
-
-    def curve(epochs: list[torch.Tensor]) -> Array:
-        return torch.stack(epochs, dim=1)[chosen].cpu().double().numpy()
-
+    raw, recipe, numbers = _prepare(data, recipe, seeds)
+    raw = raw.to(device)
+    n = _number_of_concepts(raw, recipe, n_concepts)
+    rngs = [_generator(seed, recipe) for seed in numbers]
+    kept, held = _split(raw, recipe, rngs)
+    whitening = _whiten(raw, recipe, numbers)
+    data = raw if whitening is None else replace(raw, x=whitening(raw.x))
+    train, judged = data.rows(kept), data.rows(held)
+    starts = 1 if recipe.search and recipe.encoder == "linear" else recipe.starts
+    fits: list[LinearFit] = []
+    if recipe.search:
+        fits = _linear_starts(train, whitening, recipe, rngs, starts, progress)
+        starts = len(fits) // data.n_problems
+    own_seeds = [1000 * seed + start for seed in numbers for start in range(starts)]
+    model = recipe.build(data.d_x, n, data.n_environments, data.targets, own_seeds).to(device)
+    if fits:
+        _start_linear(model, fits)
+    if fits and recipe.encoder == "linear":
+        kind = recipe.training.loss
+        before, after = (
+            model.loss(rows, kind).cpu().double().numpy()[:, None] for rows in (train, judged)
+        )
+        return ConceptFit(recipe, model, whitening, before, after, after, held.cpu().numpy())
+    trainer = StackTrainer(model, train, judged, recipe.training)
+    trainer.run(progress)
+    losses = trainer.best.view(data.n_problems, -1)
+    if isinstance(whitening, ClusterWhitening) and recipe.selection == "slopes":
+        chosen = _by_slopes(trainer, whitening, raw.rows(kept))
+        # The lowest loss of the starts need not be that of the one which is kept.
+        losses = trainer.best[chosen, None]
+    else:
+        chosen = torch.arange(data.n_problems, device=losses.device) * starts + losses.argmin(dim=1)
+    train_curve, held_out_curve = (
+        torch.stack(curve, dim=1)[chosen].cpu().double().numpy()
+        for curve in (trainer.train_curve, trainer.held_out_curve)
+    )
     return ConceptFit(
-        model=select_models(trainer.model, chosen),
-        whitening=whitening,
-        train_curve=curve(trainer.train_curve),
-        held_out_curve=curve(trainer.held_out_curve),
-        held_out_loss=trainer.best.view(len(chosen), -1).cpu().double().numpy(),
-        kind=trainer.config.loss,
+        recipe,
+        model.choose(chosen),
+        whitening,
+        train_curve,
+        held_out_curve,
+        losses.cpu().double().numpy(),
+        held.cpu().numpy(),
     )
 
 
@@ -210,7 +187,7 @@ def oracle_loss(
     held_out: float = 0.2,
     kind: str = "binary",
 ) -> Array:
-    """Loss of given log-odds on the rows that :func:`fit_concepts` holds out, shape (D,).
+    """Loss of given log-odds on the rows that :func:`fit` holds out, shape (D,).
 
     With the true log-odds of (86) this is the loss that no model beats in expectation.
 
@@ -220,77 +197,11 @@ def oracle_loss(
         ln p^e/p^0 at the observations, such as ``problem.log_odds()``.
     environment : int array of shape (N,)
     held_out : float
-        As given to :func:`fit_concepts`.
+        As in the recipe.
     kind : {"binary", "softmax"}
     """
     _, rows = stack(log_odds, environment, dtype=torch.float64).split(held_out)
     return contrastive_loss(rows.x, rows, kind).numpy()
-
-
-def select_models(model: ConceptModel, index: torch.Tensor) -> ConceptModel:
-    """Return a model that holds some of the P models of another."""
-    chosen = copy.deepcopy(model)
-    for parameter in chosen.parameters():
-        parameter.data = parameter.data[index]
-    return chosen
-
-
-def _build_encoder(kind: str, data: Stack, n: int, seeds: Sequence[int], skip: bool) -> Encoder:
-    if kind == "linear":
-        return LinearEncoder(data.d_x, n, seeds)
-    if kind == "mlp":
-        return MLPEncoder(data.d_x, n, seeds, skip=skip)
-    raise ValueError(f"encoder must be 'linear' or 'mlp', got {kind!r}")
-
-
-def _build_head(n_models: int, m: int, n_concepts: int | None, targets: ArrayLike | None) -> Head:
-    if (n_concepts is None) == (targets is None):
-        raise ValueError("give either n_concepts (unknown targets) or targets (known targets)")
-    if targets is None:
-        return GeneralHead(n_models, as_count(n_concepts or 0, "n_concepts"), m)
-    return TargetHead(n_models, torch.as_tensor(check_targets(targets, m)))
-
-
-def check_seeds(seeds: Sequence[int] | None, n_problems: int) -> list[int]:
-    """Return one seed a problem, by default 0, 1, ...
-
-    Raises
-    ------
-    ValueError
-        If there are more or fewer.
-    """
-    numbers = list(range(n_problems)) if seeds is None else list(seeds)
-    if len(numbers) != n_problems:
-        raise ValueError(f"seeds has {len(numbers)} entries for {n_problems} problems")
-    return numbers
-
-
-def seeds_of_starts(seeds: Sequence[int], starts: int) -> list[int]:
-    """Return a seed for every start of every problem, problem by problem.
-
-    They are far enough apart that no two starts of different problems coincide.
-    """
-    return [1000 * seed + start for seed in seeds for start in range(starts)]
-
-
-def check_targets(targets: ArrayLike, m: int) -> np.ndarray:
-    """Return targets as a bool array of shape (m, n) in which every concept occurs.
-
-    Raises
-    ------
-    ValueError
-        If the shape does not fit, or a column has no True (Assumption 2).
-    """
-    mask = np.asarray(targets).astype(bool)
-    if mask.ndim != 2 or len(mask) != m:
-        raise ValueError(
-            f"targets must have shape ({m}, n), one row an environment; got {mask.shape}"
-        )
-    if not mask.any(axis=0).all():
-        raise ValueError(
-            "targets has a column without True: that concept is conditioned on nowhere"
-        )
-    return mask
 
 
 def smallest_of_the_best(losses: Array) -> int:
@@ -304,3 +215,128 @@ def smallest_of_the_best(losses: Array) -> int:
     gaps = losses - losses[losses.mean(axis=1).argmin()]
     errors = gaps.std(axis=1) / np.sqrt(gaps.shape[1])
     return int(np.flatnonzero(gaps.mean(axis=1) <= 2 * errors)[0])
+
+
+def _prepare(
+    data: Stack | Sequence[Problem], recipe: Recipe, seeds: Sequence[int] | None
+) -> tuple[Stack, Recipe, list[int]]:
+    """Return data as a stack, the recipe with its encoder, and a seed for each problem."""
+    if isinstance(data, Stack):
+        own, linear = list(range(data.n_problems)), False
+    else:
+        if len(data) == 0:
+            raise ValueError("data is empty: give at least one problem")
+        first = data[0]
+        targets, linear = first.design.M > 0, first.setting.mixing == "linear"
+        if any(p.setting != first.setting or ((p.design.M > 0) != targets).any() for p in data):
+            raise ValueError("data must hold problems of one setting with the same targets")
+        own = [problem.seed for problem in data]
+        data = stack([problem.X for problem in data], first.environment, targets)
+    numbers = list(own if seeds is None else seeds)
+    if len(numbers) != data.n_problems:
+        raise ValueError(f"seeds has {len(numbers)} entries for {data.n_problems} problems")
+    if recipe.training.rows is not None and data.n_problems > 1:
+        raise ValueError(
+            f"a recipe with training.rows fits one problem at a time, got {data.n_problems}"
+        )
+    return data, replace(recipe, encoder=recipe.encoder or ("linear" if linear else "mlp")), numbers
+
+
+def _number_of_concepts(data: Stack, recipe: Recipe, n_concepts: int | None) -> int:
+    if data.targets is None and (recipe.head != "general" or n_concepts is None):
+        raise ValueError(
+            f"head={recipe.head!r} needs targets: give them to stack(), or use the recipe "
+            "UNKNOWN_TARGETS and say n_concepts"
+        )
+    if n_concepts is None:
+        assert data.targets is not None
+        return data.targets.shape[1]
+    n = as_count(n_concepts, "n_concepts")
+    if recipe.head != "general" and data.targets is not None and data.targets.shape[1] != n:
+        raise ValueError(f"targets must have n_concepts = {n} columns, got {data.targets.shape[1]}")
+    return n
+
+
+def _generator(seed: int, recipe: Recipe) -> np.random.Generator:
+    return np.random.default_rng(seed if recipe.training.rows is None else (seed, 6))
+
+
+def _split(
+    data: Stack, recipe: Recipe, rngs: Sequence[np.random.Generator]
+) -> tuple[Tensor, Tensor]:
+    """Return rows to train on and rows to hold out, at most half as many as an epoch sees."""
+    if recipe.training.rows is None:
+        return data.split_rows(recipe.held_out)
+    rows = len(data.environment)
+    order = torch.as_tensor(rngs[0].permutation(rows))
+    count = min(int(rows * recipe.held_out), recipe.training.rows // 2)
+    return order[count:], order[:count]
+
+
+def _whiten(data: Stack, recipe: Recipe, seeds: Sequence[int]) -> Whitening | None:
+    if recipe.whitening == "none":
+        return None
+    if recipe.whitening == "plain":
+        return Whitening.fit(data)
+    return ClusterWhitening.fit_clusters(data, recipe.n_clusters, seeds)
+
+
+def _linear_starts(
+    train: Stack,
+    whitening: Whitening | None,
+    recipe: Recipe,
+    rngs: Sequence[np.random.Generator],
+    count: int,
+    progress: bool,
+) -> list[LinearFit]:
+    """Return `count` linear encoders for every problem, between which its data do not decide.
+
+    A problem with fewer rivals gives them in turn, for all problems of a stack must have the
+    same number of starts. Where an epoch sees a part of the rows, the search sees four times as
+    many (from fewer, a weak atom's start is found by luck), and each rival is given once.
+    """
+    assert train.targets is not None  # the tied head has them
+    own = whitening.rank if isinstance(whitening, ClusterWhitening) else train.d_x
+    most = recipe.training.rows
+    few = train if most is None else train.rows(slice(4 * most))
+    environment, targets = few.environment.cpu().numpy(), train.targets.cpu().numpy()
+    fits: list[LinearFit] = []
+    each = zip(few.x, rngs, strict=True)
+    for x, rng in tqdm(each, desc="linear encoders", total=len(rngs), disable=not progress):
+        rows = x[:, :own].double().cpu().numpy()
+        rivals = fit_linear(rows, environment, targets, rng, keep=count)
+        fits += rivals if most is not None else [rivals[i % len(rivals)] for i in range(count)]
+    # Of the columns beside the coordinates of clusters, a linear encoder ignores all.
+    others = ((0, train.d_x - own), (0, 0))
+    return [replace(fit, W=np.pad(fit.W, others)) for fit in fits]
+
+
+def _start_linear(model: ConceptModel, fits: Sequence[LinearFit]) -> None:
+    """Make each model (nearly) the linear encoder and the head of a fit."""
+    assert isinstance(model.head, TiedHead)  # Recipe has seen to it
+    model.encoder.start_linear(torch.as_tensor(np.stack([fit.W for fit in fits])))
+    model.head.start(
+        torch.as_tensor(np.stack([fit.alpha[None] for fit in fits])),
+        torch.as_tensor(np.stack([fit.gamma.T for fit in fits])),
+    )
+
+
+@torch.no_grad()
+def _by_slopes(trainer: StackTrainer, whitening: ClusterWhitening, raw: Stack) -> Tensor:
+    """Choose one network per problem: of those of equal held-out loss, the one of one slope."""
+    model, train, held = trainer.model, trainer.train, trainer.held_out
+    starts = model.n_models // train.n_problems
+    base = train.environment == 0
+    clusters = whitening.responsibilities(raw.x[:, base]).argmax(dim=2).cpu().numpy()
+    valuations = model.encode(train.x[:, base]).cpu().double().numpy()
+    losses = contrastive_losses(model(held.x), held, "softmax").cpu().double().numpy()
+    chosen = []
+    for problem in range(train.n_problems):
+        own = np.arange(problem * starts, (problem + 1) * starts)
+        coordinates = train.x[problem, base, : whitening.rank].cpu().double().numpy()
+        disagreement = [
+            slope_disagreement(coordinates, clusters[problem], valuations[i]) for i in own
+        ]
+        order = own[np.argsort(disagreement)]
+        chosen.append(int(order[smallest_of_the_best(losses[order])]))
+    return torch.as_tensor(chosen, device=train.x.device)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-__all__ = ["GeneralHead", "Head", "TargetHead", "TiedHead"]
+__all__ = ["GeneralHead", "Head", "InterventionalHead", "TargetHead", "TiedHead"]
 
 
 class Head(nn.Module):
@@ -22,7 +22,7 @@ class Head(nn.Module):
         raise NotImplementedError
 
     def penalty(self) -> Tensor:
-        """Return what the L1 term of (88) sums, one number a model, shape (P,)."""
+        """Return what the L1 term of (88) sums, one number per model, shape (P,)."""
         raise NotImplementedError
 
     def forward(self, h: Tensor) -> Tensor:
@@ -56,7 +56,19 @@ class GeneralHead(Head):
         return self.beta.abs().sum(dim=(1, 2))
 
 
-class TargetHead(Head):
+class _KnownTargets(Head):
+    """A head that is told the atoms of each environment, the pattern of M in (7)."""
+
+    mask: Tensor
+
+    def __init__(self, n_models: int, targets: Tensor, gamma: float) -> None:
+        super().__init__()
+        self.register_buffer("mask", targets.T.to(torch.get_default_dtype()))
+        self.alpha = nn.Parameter(torch.zeros(n_models, 1, len(targets)))
+        self.gamma = nn.Parameter(torch.full((n_models, *self.mask.shape), gamma))
+
+
+class TargetHead(_KnownTargets):
     """The head of the authors' code: the atoms of each environment are known.
 
     Log-odds of an environment with target atom k are shift + intercept·h_k − (λ·h_k)²;
@@ -69,15 +81,9 @@ class TargetHead(Head):
         Which atoms each environment conditions on, the pattern of M in (7).
     """
 
-    mask: Tensor
-
     def __init__(self, n_models: int, targets: Tensor) -> None:
-        super().__init__()
-        self.register_buffer("mask", targets.T.to(torch.get_default_dtype()))
-        n, m = self.mask.shape
-        self.alpha = nn.Parameter(torch.zeros(n_models, 1, m))
-        self.scale = nn.Parameter(torch.ones(n_models, n, m))
-        self.gamma = nn.Parameter(torch.ones(n_models, n, m))
+        super().__init__(n_models, targets, gamma=1.0)
+        self.scale = nn.Parameter(torch.ones_like(self.gamma))
 
     def coefficients(self) -> tuple[Tensor, Tensor]:
         """Return β = λ² and γ of (87) on the targets, each of shape (P, n, m)."""
@@ -88,7 +94,7 @@ class TargetHead(Head):
         return (self.scale.abs() * self.mask).sum(dim=(1, 2))
 
 
-class TiedHead(Head):
+class TiedHead(_KnownTargets):
     """Known targets and β in {0, 1/2}: all environments of an atom share its curvature.
 
     In (86) an atom's curvature M/2 = 1/(2σ²) is the same in each of its environments.
@@ -96,19 +102,18 @@ class TiedHead(Head):
 
     Parameters
     ----------
-    n_models : int
-    targets : bool tensor of shape (m, n)
-        Which atoms each environment conditions on, the pattern of M in (7).
+    n_models, targets
+        As for :class:`TargetHead`.
     """
 
-    mask: Tensor
-
     def __init__(self, n_models: int, targets: Tensor) -> None:
-        super().__init__()
-        self.register_buffer("mask", targets.T.to(torch.get_default_dtype()))
-        n, m = self.mask.shape
-        self.alpha = nn.Parameter(torch.zeros(n_models, 1, m))
-        self.gamma = nn.Parameter(torch.zeros(n_models, n, m))
+        super().__init__(n_models, targets, gamma=0.0)
+
+    @torch.no_grad()
+    def start(self, alpha: Tensor, gamma: Tensor) -> None:
+        """Set α, of shape (P, 1, m), and γ, of shape (P, n, m)."""
+        self.alpha.copy_(alpha)
+        self.gamma.copy_(gamma)
 
     def coefficients(self) -> tuple[Tensor, Tensor]:
         """Return β = 1/2 and γ of (87) on the targets, each of shape (P, n, m)."""
@@ -117,3 +122,48 @@ class TiedHead(Head):
     def penalty(self) -> Tensor:
         """Return zeros of shape (P,): β is fixed."""
         return self.gamma.new_zeros(len(self.gamma))
+
+
+class InterventionalHead(TargetHead):
+    r"""Log-odds of single-node interventions: the target's parabola and a shared square.
+
+    The contrastive interventional method (Buchholz et al. 2023), from which the paper's algorithm
+    grew (Appendix F), intervenes on one node of a linear Gaussian causal model at a time. With
+    precision matrix :math:`\sum_j s_j s_j^\top` of the observed distribution, an intervention
+    on node t replaces the term of t: its mechanism's row :math:`s_t` goes and the new noise
+    comes, so that
+
+    .. math:: \ln p^e(z) - \ln p^0(z) = \alpha_e - \beta_e z_t^2 + \gamma_e z_t
+              + \tfrac12 \langle s_t, z \rangle^2.
+
+    The last term belongs to the node and not to the environment: every environment that
+    intervenes on t shares it. Conditioning (86) is the case s = 0.
+
+    Parameters
+    ----------
+    n_models : int
+    targets : bool tensor of shape (m, n)
+        Which nodes each environment intervenes on.
+    """
+
+    def __init__(self, n_models: int, targets: Tensor) -> None:
+        super().__init__(n_models, targets)
+        n = targets.shape[1]
+        # Small and not zero: the gradient of a square vanishes at zero.
+        self.shared = nn.Parameter(0.05 * torch.eye(n).repeat(n_models, 1, 1))
+
+    def forward(self, h: Tensor) -> Tensor:
+        """Return log-odds, shape (P, rows, m)."""
+        squares = torch.bmm(h, self.shared).square()
+        return super().forward(h) + 0.5 * squares @ self.mask
+
+    def quadratic_form(self) -> Tensor:
+        """Return Q of each environment, with log-odds -½ hᵀQh + ..., shape (P, m, n, n).
+
+        For single-node interventions it is the difference of precision matrices,
+        intervened minus observed.
+        """
+        beta, _ = self.coefficients()
+        own = torch.diag_embed(2 * beta.transpose(1, 2))
+        squares = torch.einsum("pkt,plt,te->pekl", self.shared, self.shared, self.mask)
+        return own - squares

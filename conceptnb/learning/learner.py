@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,13 +16,11 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from conceptnb.core.validation import Array, as_count
-from conceptnb.learning.best import fit_best
-from conceptnb.learning.cluster_whitening import ClusterWhitening, fit_clustered
-from conceptnb.learning.data import check_environment
-from conceptnb.learning.encoders import Encoder, LinearEncoder, MLPEncoder
-from conceptnb.learning.fitting import ConceptFit, check_targets, fit_concepts
-from conceptnb.learning.heads import GeneralHead, Head, TiedHead
-from conceptnb.learning.model import ConceptModel, Whitening
+from conceptnb.learning.cluster_whitening import ClusterWhitening
+from conceptnb.learning.data import check_environment, stack
+from conceptnb.learning.fitting import ConceptFit, fit
+from conceptnb.learning.model import Whitening
+from conceptnb.learning.recipes import BEST, CLUSTER_WHITENED, UNKNOWN_TARGETS, Recipe
 from conceptnb.learning.training import TrainingConfig
 
 __all__ = ["ConceptLearner"]
@@ -35,18 +34,16 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     n_concepts : int
         Number n of atoms.
     targets : bool array of shape (m, n_concepts), optional
-        Which concepts each environment conditions on, if that is known: then the book's
-        best estimator learns (:func:`fit_best`). Otherwise the head of (87) is learned
-        with dense β and γ, from several starts (:func:`fit_concepts`).
+        Which concepts each environment conditions on, if that is known: then the recipe is
+        :data:`~conceptnb.learning.BEST`, otherwise :data:`~conceptnb.learning.UNKNOWN_TARGETS`.
     encoder : {"linear", "mlp"}
         What the inverse of the mixing is taken to be.
     base_clusters : int, optional
         For known targets and a network, if the base is a mixture of that many clusters with
-        one covariance in latent space: then :func:`fit_clustered` learns.
-    n_starts : int
-        Random starts, for unknown targets.
-    epochs : int
-        Passes over the data, for unknown targets.
+        one covariance in latent space: :data:`~conceptnb.learning.CLUSTER_WHITENED`.
+    n_starts, epochs : int, optional
+        Starts, and passes over the data, by default the recipe's. A linear encoder for known
+        targets is searched and not trained: it takes neither.
     held_out : float
         Share of every environment that chooses epoch and start.
     random_state : int
@@ -76,8 +73,8 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         targets: ArrayLike | None = None,
         encoder: str = "mlp",
         base_clusters: int | None = None,
-        n_starts: int = 4,
-        epochs: int = 60,
+        n_starts: int | None = None,
+        epochs: int | None = None,
         held_out: float = 0.2,
         random_state: int = 0,
     ) -> None:
@@ -116,37 +113,12 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         labels = check_environment(environment)
         if len(labels) != len(rows):
             raise ValueError(f"environment has {len(labels)} entries for {len(rows)} rows of X")
-        if self.encoder not in ("linear", "mlp"):
-            raise ValueError(f"encoder must be 'linear' or 'mlp', got {self.encoder!r}")
-        n = as_count(self.n_concepts, "n_concepts")
-        if self.base_clusters is not None and (self.targets is None or self.encoder == "linear"):
-            raise ValueError(
-                "base_clusters needs targets and encoder='mlp': leave it None otherwise"
-            )
+        recipe = self._recipe()
         # Rows may come in any order; the split takes the last of every environment.
         order = np.random.default_rng(self.random_state).permutation(len(rows))
-        if self.targets is None:
-            self._fit = fit_concepts(
-                [rows[order]],
-                labels[order],
-                n_concepts=n,
-                encoder="linear" if self.encoder == "linear" else "mlp",
-                starts=self.n_starts,
-                seeds=[self.random_state],
-                held_out=self.held_out,
-                config=TrainingConfig(epochs=self.epochs, loss="softmax", batch_size=1024),
-                progress=False,
-            )
-        else:
-            if check_targets(self.targets, int(labels.max())).shape[1] != n:
-                raise ValueError(f"targets must have n_concepts = {n} columns")
-            data = [rows[order]], labels[order], self.targets
-            options: dict[str, Any] = {"seeds": [self.random_state], "held_out": self.held_out}
-            self._fit = (
-                fit_best(*data, linear=self.encoder == "linear", progress=False, **options)
-                if self.base_clusters is None
-                else fit_clustered(*data, n_clusters=self.base_clusters, progress=False, **options)
-            )
+        data = stack([rows[order]], labels[order], self.targets)
+        n = as_count(self.n_concepts, "n_concepts")
+        self._fit = fit(data, recipe, n_concepts=n, seeds=[self.random_state])
         counts = np.bincount(labels)
         self.n_environments_ = len(counts) - 1
         self.held_out_loss_ = float(self._fit.held_out_loss.min())
@@ -154,12 +126,37 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self._n_features_out = n
         return self
 
+    def _recipe(self) -> Recipe:
+        """Return the recipe that the parameters ask for, or say which do not fit together."""
+        if self.encoder not in ("linear", "mlp"):
+            raise ValueError(f"encoder must be 'linear' or 'mlp', got {self.encoder!r}")
+        changes: dict[str, Any] = {"encoder": self.encoder, "held_out": self.held_out}
+        if self.base_clusters is not None:
+            if self.targets is None or self.encoder == "linear":
+                raise ValueError(
+                    "base_clusters needs targets and encoder='mlp': leave it None otherwise"
+                )
+            changes["n_clusters"] = self.base_clusters
+        known = BEST if self.base_clusters is None else CLUSTER_WHITENED
+        recipe = UNKNOWN_TARGETS if self.targets is None else known
+        searched = recipe.search and self.encoder == "linear"
+        if searched and (self.n_starts, self.epochs) != (None, None):
+            raise ValueError(
+                "a linear encoder for known targets is searched and not trained: leave n_starts "
+                "and epochs None, or take encoder='mlp'"
+            )
+        if self.n_starts is not None:
+            changes["starts"] = self.n_starts
+        if self.epochs is not None:
+            changes["training"] = replace(recipe.training, epochs=self.epochs)
+        return replace(recipe, **changes)
+
     def transform(self, X: ArrayLike) -> Array:
         """Return learned valuations, shape (samples, n_concepts).
 
         They are true ones up to order, unit and zero of each (Definition 4).
         """
-        return self._rows(X, "valuations")
+        return self._rows(X, "transform")
 
     def log_odds(self, X: ArrayLike) -> Array:
         """Return the learned ln p^e(x)/p^0(x), shape (samples, m), as in (87)."""
@@ -193,7 +190,11 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         parameters = self.get_params()
         if self.targets is not None:
             parameters["targets"] = np.asarray(self.targets).astype(int).tolist()
-        state = {"parameters": parameters, "held_out_loss": self.held_out_loss_}
+        state = {
+            "parameters": parameters,
+            "recipe": asdict(self._fit.recipe),
+            "held_out_loss": self.held_out_loss_,
+        }
         save_file(tensors, path, metadata={"conceptnb": json.dumps(state)})
 
     @classmethod
@@ -222,27 +223,23 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
         buffers = part("whitening")
         whitening = Whitening(buffers.pop("mean"), buffers.pop("matrix"))
-        self.n_features_in_, rank = whitening.matrix.shape[1:]
+        self.n_features_in_, inputs = whitening.matrix.shape[1:]
         if buffers:
             whitening = clustered = ClusterWhitening(whitening, **buffers)
-            rank += clustered.rank
+            inputs += clustered.rank
         self._log_prior = tensors["log_prior"].numpy()
-        self.n_environments_ = len(self._log_prior) - 1
-        kind: type[Encoder] = LinearEncoder if self.encoder == "linear" else MLPEncoder
-        weights = part("model")
-        options = {} if self.encoder == "linear" else _network_shape(weights)
-        encoder = kind(rank, self.n_concepts, [0], **options)  # type: ignore[arg-type]
-        head: Head = (
-            GeneralHead(1, self.n_concepts, self.n_environments_)
-            if self.targets is None
-            else TiedHead(1, torch.as_tensor(np.asarray(self.targets).astype(bool)))
-        )
-        model = ConceptModel(encoder, head)
-        model.load_state_dict(weights)
+        self.n_environments_ = m = len(self._log_prior) - 1
+        training = TrainingConfig(**state["recipe"].pop("training"))
+        recipe = Recipe(**state["recipe"], training=training)
+        targets = self.targets
+        if targets is not None:
+            targets = torch.as_tensor(np.asarray(targets).astype(bool))
+        model = recipe.build(inputs, self.n_concepts, m, targets, [0])
+        model.load_state_dict(part("model"))
         self.held_out_loss_ = state["held_out_loss"]
-        nothing = np.empty((1, 0))
+        curve, rows = np.empty((1, 0)), np.empty(0, int)
         losses = np.array([[self.held_out_loss_]])
-        self._fit = ConceptFit(model, whitening, nothing, nothing, losses, "softmax")
+        self._fit = ConceptFit(recipe, model, whitening, curve, curve, losses, rows)
         self._n_features_out = self.n_concepts
 
     def _rows(self, X: ArrayLike, method: str) -> Array:
@@ -257,13 +254,3 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
-
-
-def _network_shape(weights: dict[str, torch.Tensor]) -> dict[str, int | bool]:
-    """Return the sizes of the `MLPEncoder` whose weights these are: estimators differ in them."""
-    residual = {name for name in weights if name.startswith("encoder.residual.")}
-    return {
-        "width": weights["encoder.first.weight"].shape[-1],
-        "depth": sum(name.endswith(".weight") for name in residual),
-        "skip": True,
-    }

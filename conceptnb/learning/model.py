@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import copy
+
 import torch
 from torch import Tensor, nn
 
 from conceptnb.learning.data import Stack
 from conceptnb.learning.encoders import Encoder
 from conceptnb.learning.heads import Head
-from conceptnb.learning.losses import binary_loss, softmax_loss
+from conceptnb.learning.losses import contrastive_loss
 
-__all__ = ["ConceptModel", "Whitening", "contrastive_loss"]
+__all__ = ["ConceptModel", "Whitening"]
 
 
 class ConceptModel(nn.Module):
@@ -34,9 +36,35 @@ class ConceptModel(nn.Module):
         """Number P of models."""
         return len(self.head.alpha)
 
+    def encode(self, x: Tensor) -> Tensor:
+        """Return learned valuations, shape (P, rows, n), of observations (D, rows, d_x).
+
+        Model p sees problem p // (P / D): P is a multiple of D.
+        """
+        starts = self.n_models // len(x)
+        return self.encoder(x if starts == 1 else x.repeat_interleave(starts, dim=0))
+
     def forward(self, x: Tensor) -> Tensor:
-        """Return log-odds, shape (P, rows, m), of observations (P, rows, d_x)."""
-        return self.head(self.encoder(x))
+        """Return log-odds, shape (P, rows, m), of observations (D, rows, d_x)."""
+        return self.head(self.encode(x))
+
+    @torch.no_grad()
+    def loss(self, data: Stack, kind: str = "binary", batch_size: int = 8192) -> Tensor:
+        """Return the contrastive loss of each model on all rows, shape (P,), in nats per row."""
+        rows = len(data.environment)
+        total = torch.zeros(self.n_models, device=data.x.device, dtype=data.x.dtype)
+        for start in range(0, rows, batch_size):
+            batch = data.rows(slice(start, start + batch_size))
+            total += contrastive_loss(self(batch.x), batch, kind) * (len(batch.environment) / rows)
+        return total
+
+    @torch.no_grad()
+    def choose(self, index: Tensor) -> ConceptModel:
+        """Return a model that holds some of the P models."""
+        chosen = copy.deepcopy(self)
+        for parameter in chosen.parameters():
+            parameter.data = parameter.data[index]
+        return chosen
 
 
 class Whitening(nn.Module):
@@ -82,30 +110,3 @@ class Whitening(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Whiten observations of shape (D, rows, d_x)."""
         return (x - self.mean) @ self.matrix
-
-
-def contrastive_loss(log_odds: Tensor, data: Stack, kind: str = "binary") -> Tensor:
-    """Contrastive loss of log-odds on a stack, one number a model, in nats a row.
-
-    With the true log-odds of :func:`conceptnb.core.distributions.log_odds` this is the oracle's
-    loss: in expectation no model has a lower one.
-
-    Parameters
-    ----------
-    log_odds : tensor of shape (P, rows, m)
-    data : Stack
-        Whose environment labels to use.
-    kind : {"binary", "softmax"}
-        The loss of (88) or one softmax over all environments.
-    """
-    if kind == "binary":
-        return binary_loss(log_odds, data.environment, data.partner, data.log_ratio)
-    if kind == "softmax":
-        return softmax_loss(log_odds, data.environment, data.log_prior)
-    raise ValueError(f"kind must be 'binary' or 'softmax', got {kind!r}")
-
-
-def repeat_rows(x: Tensor, n_models: int) -> Tensor:
-    """Give each of P models the rows of its problem: (D, ...) -> (P, ...), P a multiple of D."""
-    starts = n_models // len(x)
-    return x if starts == 1 else x.repeat_interleave(starts, dim=0)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -13,9 +12,10 @@ from tqdm.auto import tqdm
 
 from conceptnb.core.validation import as_count
 from conceptnb.learning.data import Stack
-from conceptnb.learning.model import ConceptModel, contrastive_loss, repeat_rows
+from conceptnb.learning.losses import contrastive_loss
+from conceptnb.learning.model import ConceptModel
 
-__all__ = ["Trainer", "TrainingConfig"]
+__all__ = ["StackTrainer", "TrainingConfig"]
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,9 @@ class TrainingConfig:
         η of (88).
     decay : float
         Squared-norm penalty on the encoder's weights; the paper has none.
+    rows : int, optional
+        Rows that an epoch sees at most, the next ones in turn; by default all. For millions of
+        rows, which need not be passed over dozens of times.
     """
 
     loss: Literal["binary", "softmax"] = "binary"
@@ -43,10 +46,13 @@ class TrainingConfig:
     head_rate: float = 0.05
     l1: float = 1e-4
     decay: float = 0.0
+    rows: int | None = None
 
     def __post_init__(self) -> None:
         as_count(self.epochs, "epochs")
         as_count(self.batch_size, "batch_size")
+        if self.rows is not None:
+            as_count(self.rows, "rows")
         if self.loss not in ("binary", "softmax"):
             raise ValueError(f"loss must be 'binary' or 'softmax', got {self.loss!r}")
         for name in ("encoder_rate", "head_rate", "l1", "decay"):
@@ -54,7 +60,7 @@ class TrainingConfig:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
 
 
-class Trainer:
+class StackTrainer:
     """Train P models on D problems together, P a multiple of D.
 
     Model p learns problem p // (P / D). Losses are summed over models, Adam acts on each
@@ -107,46 +113,24 @@ class Trainer:
         """Number of epochs that are done."""
         return len(self.train_curve)
 
-    def run(self, checkpoint: Path | None = None, every: int = 10, progress: bool = True) -> None:
-        """Train the remaining epochs, then give each model its best parameters.
-
-        Parameters
-        ----------
-        checkpoint : Path, optional
-            Resume from this file if it exists, and write it every `every` epochs.
-            Training that was stopped goes on as if it had not been.
-        every : int
-        progress : bool
-            Show a progress bar.
-        """
-        if checkpoint is not None and checkpoint.exists():
-            self.load_state_dict(torch.load(checkpoint, weights_only=True))
-        bar = tqdm(
-            total=self.config.epochs,
-            initial=self.epoch,
-            disable=not progress,
-            desc=f"training {self.model.n_models} models",
-            unit="epoch",
-        )
-        with bar:
-            while self.epoch < self.config.epochs:
-                self.step_epoch()
-                bar.update()
-                if checkpoint is not None and (
-                    self.epoch % every == 0 or self.epoch == self.config.epochs
-                ):
-                    self._write(checkpoint)
+    def run(self, progress: bool = False) -> None:
+        """Train the remaining epochs, then give each model its best parameters."""
+        left = range(self.epoch, self.config.epochs)
+        label = f"training {self.model.n_models} models"
+        for _ in tqdm(left, desc=label, unit="epoch", disable=not progress):
+            self.step_epoch()
         self.model.load_state_dict(self.best_state, strict=False)
 
     def step_epoch(self) -> None:
         """Pass once over the shuffled rows, then judge by the held-out rows."""
-        rows = len(self.train.environment)
-        order = torch.randperm(rows, generator=self.generator).to(self.train.x.device)
-        shuffled = self.train.rows(order)
+        seen = self._rows_of_epoch()
+        rows = len(seen)
+        order = torch.randperm(rows, generator=self.generator)
+        shuffled = self.train.rows(seen[order].to(self.train.x.device))
         total = torch.zeros_like(self.best)
         for start in range(0, rows, self.config.batch_size):
             batch = shuffled.rows(slice(start, start + self.config.batch_size))
-            loss = self._loss(batch)
+            loss = contrastive_loss(self.model(batch.x), batch, self.config.loss)
             self.optimiser.zero_grad(set_to_none=True)
             (loss + self._penalty()).sum().backward()
             self.optimiser.step()
@@ -155,9 +139,11 @@ class Trainer:
         self.train_curve.append(total)
         self._keep_best()
 
-    def _loss(self, data: Stack) -> Tensor:
-        x = repeat_rows(data.x, self.model.n_models)
-        return contrastive_loss(self.model(x), data, self.config.loss)
+    def _rows_of_epoch(self) -> Tensor:
+        """Return the next rows in turn, from the first again after the last."""
+        count = len(self.train.environment)
+        most = self.config.rows or count
+        return torch.arange(self.epoch * most, self.epoch * most + min(most, count)) % count
 
     def _penalty(self) -> Tensor:
         penalty = self.config.l1 * self.model.head.penalty()
@@ -167,65 +153,10 @@ class Trainer:
 
     @torch.no_grad()
     def _keep_best(self) -> None:
-        loss = evaluate(self.model, self.held_out, self.config.loss)
+        loss = self.model.loss(self.held_out, self.config.loss)
         self.held_out_curve.append(loss)
         better = loss < self.best
         self.best = torch.where(better, loss, self.best)
         for name, value in self.model.named_parameters():
             keep = better.view(-1, *[1] * (value.dim() - 1))
             self.best_state[name] = torch.where(keep, value, self.best_state[name])
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return all that training needs to go on, as tensors and plain numbers."""
-        return {
-            "config": asdict(self.config),
-            "model": self.model.state_dict(),
-            "optimiser": self.optimiser.state_dict(),
-            "schedule": self.schedule.state_dict(),
-            "generator": self.generator.get_state(),
-            "best": self.best,
-            "best_state": self.best_state,
-            "train_curve": self.train_curve,
-            "held_out_curve": self.held_out_curve,
-        }
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a state of :meth:`state_dict`.
-
-        Raises
-        ------
-        ValueError
-            If the state was written under another configuration.
-        """
-        if state["config"] != asdict(self.config):
-            raise ValueError(
-                f"the checkpoint was written with {state['config']}, not with "
-                f"{asdict(self.config)}: delete it or use its configuration"
-            )
-        self.model.load_state_dict(state["model"])
-        self.optimiser.load_state_dict(state["optimiser"])
-        self.schedule.load_state_dict(state["schedule"])
-        self.generator.set_state(state["generator"])
-        self.best, self.best_state = state["best"], state["best_state"]
-        self.train_curve = list(state["train_curve"])
-        self.held_out_curve = list(state["held_out_curve"])
-
-    def _write(self, checkpoint: Path) -> None:
-        # Through a second file: a run that is killed while writing leaves the old one whole.
-        partial = checkpoint.with_suffix(".partial")
-        torch.save(self.state_dict(), partial)
-        partial.replace(checkpoint)
-
-
-@torch.no_grad()
-def evaluate(
-    model: ConceptModel, data: Stack, kind: str = "binary", batch_size: int = 8192
-) -> Tensor:
-    """Contrastive loss of each model on all rows of a stack, shape (P,), in nats a row."""
-    rows = len(data.environment)
-    total = torch.zeros(model.n_models, device=data.x.device, dtype=data.x.dtype)
-    for start in range(0, rows, batch_size):
-        batch = data.rows(slice(start, start + batch_size))
-        log_odds = model(repeat_rows(batch.x, model.n_models))
-        total += contrastive_loss(log_odds, batch, kind) * (len(batch.environment) / rows)
-    return total

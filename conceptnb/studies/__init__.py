@@ -2,5 +2,21 @@
 
 STUDIES: dict[str, tuple[str, str]] = {
     "theory": ("theory_tables", "the tables of the chapters on identifiability"),
+    "synthetic": (
+        "synthetic_tables",
+        "Tables 1 and 7: synthetic identifiability, ours beside the paper's",
+    ),
+    "limits": (
+        "limits_studies",
+        "what limits identifiability: studies of one cause at a time, with bounds",
+    ),
+    "variants": (
+        "head_variants",
+        "the head of (87) and its loss in several forms, and the number of concepts chosen",
+    ),
+    "baselines": (
+        "baseline_comparison",
+        "what a reader would try instead, on the problems of Table 1",
+    ),
 }
 """What ``conceptnb reproduce`` offers: name -> module of this folder, and a line of help."""

@@ -1,89 +1,60 @@
-"""Every method on the same problems, with the same budget and the same metrics."""
+"""``conceptnb reproduce baselines``: every method on the same problems, scored alike."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from sklearn.decomposition import PCA, FastICA
 
 from conceptnb.core import scores as metrics
 from conceptnb.core.disentanglement import cross_fitted_mcc, cross_fitted_r2
-from conceptnb.core.problems import Problem, Setting, draw_problem
+from conceptnb.core.problems import PAPER_SEEDS, TABLE_1, Problem, Setting, draw_problem
 from conceptnb.core.validation import Array
-from conceptnb.learning.baselines.baseline import Baseline
-from conceptnb.learning.baselines.classical import (
-    IndependentComponents,
-    PrincipalComponents,
-    RandomProjection,
-)
-from conceptnb.learning.baselines.interventional import Interventional
+from conceptnb.learning.baselines.baseline import Baseline, EachProblem, RandomProjection
 from conceptnb.learning.baselines.ivae import IVAE
-from conceptnb.learning.baselines.networks import EnvironmentClassifier, Supervised
-from conceptnb.learning.best import fit_best
+from conceptnb.learning.baselines.networks import Budget, EnvironmentClassifier
+from conceptnb.learning.baselines.supervised import Supervised
+from conceptnb.learning.fitting import fit
+from conceptnb.learning.problem_scores import Learner
+from conceptnb.learning.recipes import BEST, INTERVENTIONAL
 from conceptnb.results.show import Table
+from conceptnb.studies.runner import Plan, Sample, Study, Task
+from conceptnb.studies.scored_fits import fit_and_score
+from conceptnb.studies.summarise import grouped, summary
 
-__all__ = ["METHODS", "Concepts", "compare", "comparison_table", "make_method", "mcc_within"]
+__all__ = ["METHODS", "STUDY", "comparison_table", "fit_method", "mcc_within"]
 
-SCORES = ("r2", "mcc", "mcc_within", "r2_cross", "mcc_cross")
-SCORED_SAMPLES = 5000
-"""Fresh base samples that the metrics are taken on."""
-
-
-class Concepts(Baseline):
-    """The book's best contrastive estimator, behind the interface of the baselines.
-
-    Parameters
-    ----------
-    targets : bool array of shape (m, n)
-        Which atoms each environment conditions on.
-    linear : bool
-        Whether the encoder is linear.
-    seed : int
-    """
-
-    def __init__(self, targets: ArrayLike, *, linear: bool, seed: int = 0) -> None:
-        self.targets = np.asarray(targets)
-        self.linear = linear
-        self.seed = seed
-
-    def _fit(self, X: Array, environment: np.ndarray, valuations: Array | None) -> None:
-        seeds = [self.seed + i for i in range(len(X))]
-        self.result = fit_best(
-            list(X), environment, self.targets, linear=self.linear, seeds=seeds, progress=False
-        )
-
-    def _transform(self, X: Array) -> Array:
-        return self.result.valuations(list(X))
+Row = dict[str, Any]
+_SCORES = ("r2", "mcc", "mcc_within", "r2_cross", "mcc_cross")
+_BY = ("method", "mixing", "n", "dz", "dx", "codes")
 
 
-def _encoder(problem: Problem) -> Literal["linear", "mlp"]:
-    return "linear" if problem.setting.mixing == "linear" else "mlp"
+def _encoder(setting: Setting) -> Literal["linear", "mlp"]:
+    return "linear" if setting.mixing == "linear" else "mlp"
 
 
-def _targets(problem: Problem) -> np.ndarray:
-    return problem.design.M > 0
-
-
-_FACTORIES: dict[str, Callable[[Problem, int], Baseline]] = {
-    "random projection": lambda p, seed: RandomProjection(p.setting.n, seed=seed),
-    "random, 32 codes": lambda p, seed: RandomProjection(32, seed=seed),
-    "PCA": lambda p, seed: PrincipalComponents(p.setting.d_z, seed=seed),
-    "FastICA": lambda p, seed: IndependentComponents(p.setting.d_z, seed=seed),
-    "classifier": lambda p, seed: EnvironmentClassifier(seed=seed),
-    "iVAE": lambda p, seed: IVAE(p.setting.d_z, seed=seed),
-    "interventional": lambda p, seed: Interventional(_targets(p), encoder=_encoder(p), seed=seed),
-    "concepts": lambda p, seed: Concepts(_targets(p), linear=_encoder(p) == "linear", seed=seed),
-    "supervised": lambda p, seed: Supervised(_encoder(p), seed=seed),
+_BASELINES: dict[str, Callable[[Setting, int], Baseline]] = {
+    "random projection": lambda s, seed: RandomProjection(s.n, seed=seed),
+    "random, 32 codes": lambda s, seed: RandomProjection(32, seed=seed),
+    "PCA": lambda s, seed: EachProblem(PCA(s.d_z, whiten=True, svd_solver="full")),
+    "FastICA": lambda s, seed: EachProblem(
+        FastICA(s.d_z, whiten="unit-variance", random_state=seed, max_iter=500)
+    ),
+    "classifier": lambda s, seed: EnvironmentClassifier(seed=seed),
+    "iVAE": lambda s, seed: IVAE(s.d_z, seed=seed),
+    "supervised": lambda s, seed: Supervised(_encoder(s), seed=seed),
 }
-METHODS = tuple(_FACTORIES)
-"""From floor to ceiling; "concepts" is the book's best estimator."""
+_RECIPES = {"interventional": INTERVENTIONAL, "concepts": BEST}
+METHODS = (*list(_BASELINES)[:-1], *_RECIPES, "supervised")
+"""From floor to ceiling; "concepts" is the book's best recipe."""
 
 
-def make_method(name: str, problem: Problem, seed: int = 0) -> Baseline:
-    """Return an unfitted method, told what it may know of a problem.
+def fit_method(name: str, problems: Sequence[Problem], epochs: int | None = None) -> Learner:
+    """Fit a method, told what it may know, to problems of one setting.
 
     All know n and d_z. Methods that look for the latents (PCA, FastICA, iVAE) get d_z
     codes; the classifier has 32, and so has a second random projection, its floor.
@@ -94,18 +65,33 @@ def make_method(name: str, problem: Problem, seed: int = 0) -> Baseline:
     ----------
     name : str
         One of :data:`METHODS`.
-    problem : Problem
-        Read for its sizes and targets only.
-    seed : int
+    problems : sequence of D Problem
+        The seed of the first one is that of the method.
+    epochs : int, optional
+        Of a network; by default its own.
+
+    Returns
+    -------
+    fitted method
+        Its ``transform`` maps observations (D, samples, d_x) to codes (D, samples, k).
 
     Raises
     ------
     ValueError
         If there is no such method.
     """
-    if name not in _FACTORIES:
+    if name not in METHODS:
         raise ValueError(f"name must be one of {', '.join(METHODS)}, got {name!r}")
-    return _FACTORIES[name](problem, seed)
+    first = problems[0]
+    if name in _RECIPES:
+        recipe = _RECIPES[name]
+        training = replace(recipe.training, epochs=epochs or recipe.training.epochs)
+        return fit(problems, replace(recipe, training=training))
+    method = _BASELINES[name](first.setting, first.seed)
+    if epochs is not None and hasattr(method, "budget"):
+        method.set_params(budget=Budget(epochs=epochs))
+    truth = np.stack([p.valuations() for p in problems]) if name == "supervised" else None
+    return method.fit(np.stack([p.X for p in problems]), first.environment, truth)
 
 
 def mcc_within(problem: Problem, Z: Array, codes: Array) -> float:
@@ -126,74 +112,13 @@ def mcc_within(problem: Problem, Z: Array, codes: Array) -> float:
     return float(np.mean(inside))
 
 
-def compare(
-    setting: Setting, method: str, seeds: Sequence[int], *, samples: int = 5000
-) -> dict[str, Any]:
-    """Fit one method to a setting's problems and score its codes on fresh base samples.
-
-    MCC matches codes to concepts by the best assignment, and R² fits an affine map, on the
-    samples that they score. A method with k > n codes has more choice in both. The
-    cross-fitted scores choose on one half and score on the other. MCC within components is
-    taken in each component of the base by itself and averaged: a code that only tells
-    components apart has none.
-
-    Parameters
-    ----------
-    setting : Setting
-        With the authors' environments.
-    method : str
-        One of :data:`METHODS`.
-    seeds : sequence of int
-        One problem each.
-    samples : int
-        Samples of each concept conditional environment.
-
-    Returns
-    -------
-    dict
-        Plain JSON values: means and population standard deviations over seeds, the scores
-        of every seed, and CPU seconds of the fit a problem.
-    """
-    problems = [draw_problem(setting, seed, samples=samples) for seed in seeds]
-    X = np.stack([p.X for p in problems])
-    truth = np.stack([p.valuations() for p in problems])
-    learner = make_method(method, problems[0], seed=int(seeds[0]))
-    started = time.process_time()
-    learner.fit(X, problems[0].environment, truth if learner.needs_valuations else None)
-    cpu_seconds = (time.process_time() - started) / len(problems)
-    fresh = [p.fresh(SCORED_SAMPLES) for p in problems]
-    codes = learner.transform(np.stack([p.mixing(Z) for p, Z in zip(problems, fresh, strict=True)]))
-    scores: dict[str, list[float]] = {name: [] for name in SCORES}
-    for problem, Z, code in zip(problems, fresh, codes, strict=True):
-        v = problem.valuations(Z)
-        halves = np.random.default_rng((problem.seed, 2))
-        scores["r2"].append(metrics.r2(v, code))
-        scores["mcc"].append(metrics.mcc(v, code))
-        scores["r2_cross"].append(cross_fitted_r2(v, code, halves))
-        scores["mcc_cross"].append(cross_fitted_mcc(v, code, halves))
-        scores["mcc_within"].append(mcc_within(problem, Z, code))
-    row: dict[str, Any] = {
-        "method": method,
-        "mixing": setting.mixing,
-        "n": setting.n,
-        "dz": setting.d_z,
-        "dx": setting.d_x,
-        "codes": codes.shape[2],
-    }
-    for name, values in scores.items():
-        row[f"{name}_mean"] = round(float(np.mean(values)), 4)
-        row[f"{name}_std"] = round(float(np.std(values)), 4)
-    row["cpu_seconds"] = round(cpu_seconds, 3)
-    row |= {name: np.round(values, 4).tolist() for name, values in scores.items()}
-    return row
-
-
-def comparison_table(rows: Sequence[dict[str, Any]]) -> Table:
-    """Return the scores of rows of :func:`compare` for display, mean ± std over seeds.
+def comparison_table(rows: Sequence[Row]) -> Table:
+    """Return the scores of every method for display, mean ± std over seeds.
 
     Parameters
     ----------
     rows : sequence of dict
+        Of ``conceptnb reproduce baselines``.
     """
     columns = {
         "R²": "r2",
@@ -215,3 +140,104 @@ def comparison_table(rows: Sequence[dict[str, Any]]) -> Table:
         ],
         ".2f",
     )
+
+
+def _compare(
+    setting: list[Any],
+    method: str,
+    seeds: list[int],
+    samples: int,
+    epochs: int | None = None,
+    wrong: str | None = None,
+) -> list[Row]:
+    """Fit one method to a setting's problems and score its codes on fresh base samples.
+
+    MCC matches codes to concepts by the best assignment, and R² fits an affine map, on the
+    samples that they score. A method with k > n codes has more choice in both. The
+    cross-fitted scores choose on one half and score on the other. MCC within components is
+    taken in each component of the base by itself and averaged: a code that only tells
+    components apart has none.
+    """
+    problems = [draw_problem(Setting(*setting), seed, samples=samples) for seed in seeds]
+    rows = fit_and_score(
+        problems, lambda seen: fit_method(method, seen, epochs), measure=_measure, wrong=wrong
+    )
+    kept = ("mixing", "n", "dz", "dx", "seed", "codes", *_SCORES, "cpu_seconds")
+    return [{"method": method} | {name: row[name] for name in kept} for row in rows]
+
+
+def _measure(learner: Learner, problem: Problem, Z: Array, codes: Array) -> Mapping[str, Any]:
+    truth, halves = problem.valuations(Z), np.random.default_rng((problem.seed, 2))
+    return {
+        "codes": codes.shape[1],
+        "mcc_within": mcc_within(problem, Z, codes),
+        "r2_cross": cross_fitted_r2(truth, codes, halves),
+        "mcc_cross": cross_fitted_mcc(truth, codes, halves),
+    }
+
+
+def _rows(runs: list[Row]) -> list[Row]:
+    """Return a row per method and setting."""
+    rows = summary(runs, _BY, _SCORES)
+    for row, group in zip(rows, grouped(runs, _BY).values(), strict=True):
+        row["cpu_seconds"] = group[0]["cpu_seconds"]
+    return rows
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--method", choices=("all", *METHODS), default="all")
+    parser.add_argument("--rows", type=int, default=4, help="of Table 1, from the first")
+    parser.add_argument("--seeds", type=int, default=len(PAPER_SEEDS), help="problems per row")
+    parser.add_argument(
+        "--samples", type=int, default=1000, help="per environment; the paper's 5000"
+    )
+
+
+def _plans(args: argparse.Namespace) -> list[Plan]:
+    if args.seeds < 1 or args.samples < 10 or not 1 <= args.rows <= len(TABLE_1):
+        raise ValueError(
+            f"--seeds must be at least 1, --samples at least 10, --rows 1 to {len(TABLE_1)}"
+        )
+    seeds = list(range(PAPER_SEEDS[0], PAPER_SEEDS[0] + args.seeds))
+    tasks = [
+        Task(
+            _compare,
+            {
+                "setting": [s.mixing, s.n, s.d_z, s.d_x],
+                "method": method,
+                "seeds": seeds,
+                "samples": args.samples,
+            },
+        )
+        for s in TABLE_1[: args.rows]
+        for method in (METHODS if args.method == "all" else (args.method,))
+    ]
+    task = next((t for t in tasks if t.arguments["method"] == "concepts"), tasks[0])
+    return [
+        Plan(
+            file="synthetic_baselines",
+            tasks=tasks,
+            summarise=_rows,
+            seeds=seeds,
+            notes={
+                "samples": args.samples,
+                "budget": asdict(Budget()),
+                "data": "synthetic, drawn as in Appendix G; the authors' environments",
+                "scores": "on 5000 fresh base samples",
+            },
+            sample=Sample(
+                task,
+                _SCORES,
+                {
+                    f"{what} of environments spoilt": Task(
+                        _compare, task.arguments | {"wrong": what}
+                    )
+                    for what in ("labels", "targets")
+                },
+                by=_BY,
+            ),
+        )
+    ]
+
+
+STUDY = Study(_add_options, _plans)

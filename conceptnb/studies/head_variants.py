@@ -1,212 +1,61 @@
-"""Heads and losses compared, and the number of concepts chosen: Step 3, (87) and (88)."""
+"""``conceptnb reproduce variants``: heads and losses compared, and n chosen: Step 3, (87), (88)."""
 
 from __future__ import annotations
 
-import time
+import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import asdict, replace
+from typing import Any
 
 import numpy as np
 import torch
 
-from conceptnb.core import scores as metrics
-from conceptnb.core.problems import Problem, Setting, draw_problem
-from conceptnb.core.validation import Array, as_count
+from conceptnb.core.problems import PAPER_SEEDS, TABLE_1, Problem, Setting, draw_problem
+from conceptnb.core.validation import Array
 from conceptnb.learning.data import stack
-from conceptnb.learning.encoders import Encoder, LinearEncoder, MLPEncoder
-from conceptnb.learning.fitting import ConceptFit, best_starts, oracle_loss, smallest_of_the_best
-from conceptnb.learning.heads import GeneralHead, Head, TargetHead, TiedHead
-from conceptnb.learning.losses import softmax_losses
-from conceptnb.learning.model import ConceptModel, Whitening
-from conceptnb.learning.training import Trainer, TrainingConfig
+from conceptnb.learning.fitting import fit, smallest_of_the_best
+from conceptnb.learning.losses import contrastive_losses
+from conceptnb.learning.recipes import Recipe
+from conceptnb.learning.training import TrainingConfig
 from conceptnb.results.show import Table
+from conceptnb.studies.runner import Plan, Sample, Study, Task
+from conceptnb.studies.scored_fits import fit_and_score
+from conceptnb.studies.summarise import grouped, summary
 
-__all__ = ["VARIANTS", "Variant", "choose_n", "compare_variants", "fit_variant", "variant_table"]
+__all__ = ["STUDY", "VARIANTS", "variant_table"]
 
-STARTS = 4
-"""Random starts a problem, of which the best held-out loss is kept."""
-TRAINING = TrainingConfig(epochs=60, batch_size=512, encoder_rate=0.02, head_rate=0.05, l1=0.0)
+Row = dict[str, Any]
+_COMMON = Recipe(
+    whitening="plain",
+    skip=True,
+    starts=4,
+    training=TrainingConfig(epochs=60, batch_size=512, encoder_rate=0.02, head_rate=0.05, l1=0.0),
+)
+"""Whitened observations, and four random starts of which the best held-out loss is kept."""
 
 
-@dataclass(frozen=True)
-class Variant:
-    """One way to write the head of (87) and to train it.
-
-    Parameters
-    ----------
-    head : {"general", "targets", "tied"}
-        Dense β and γ; known targets, with a β for each environment; known targets and
-        β = 1/2.
-    loss : {"binary", "softmax"}
-        (88), or one softmax over all environments.
-    l1 : float
-        η of (88).
-    """
-
-    head: Literal["general", "targets", "tied"]
-    loss: Literal["binary", "softmax"]
-    l1: float = 0.0
+def _variant(head: Any, loss: Any, l1: float = 0.0) -> Recipe:
+    return replace(_COMMON, head=head, training=replace(_COMMON.training, loss=loss, l1=l1))
 
 
 VARIANTS = {
-    "general head, binary": Variant("general", "binary"),
-    "general head, binary, L1": Variant("general", "binary", 1e-3),
-    "general head, softmax, L1": Variant("general", "softmax", 1e-3),
-    "known targets, binary": Variant("targets", "binary"),
-    "known targets, softmax": Variant("targets", "softmax"),
-    "tied β, binary": Variant("tied", "binary"),
-    "tied β, softmax": Variant("tied", "softmax"),
+    "general head, binary": _variant("general", "binary"),
+    "general head, binary, L1": _variant("general", "binary", 1e-3),
+    "general head, softmax, L1": _variant("general", "softmax", 1e-3),
+    "known targets, binary": _variant("targets", "binary"),
+    "known targets, softmax": _variant("targets", "softmax"),
+    "tied β, binary": _variant("tied", "binary"),
+    "tied β, softmax": _variant("tied", "softmax"),
 }
-"""From the head as printed in (87), trained by (88), to the one of ``fit_best``."""
+"""From the head as printed in (87), trained by (88), to that of the best recipe."""
+_SETTINGS = (TABLE_1[2], TABLE_1[1])
+"""Linear (3, 4, 6), where starts get stuck, and the smallest nonlinear row."""
+_CANDIDATES = [1, 2, 3, 4, 5]
+"""Numbers of concepts to choose among, for the first of the settings."""
 
 
-def fit_variant(
-    problems: Sequence[Problem],
-    variant: Variant,
-    n: int | None = None,
-    config: TrainingConfig = TRAINING,
-) -> ConceptFit:
-    """Fit problems of one setting by a variant, everything else alike.
-
-    Observations are whitened, and the encoder is linear or a network with a linear skip,
-    as the mixing is. Four random starts a problem are chosen among by held-out loss.
-
-    Parameters
-    ----------
-    problems : sequence of D Problem
-    variant : Variant
-    n : int, optional
-        Number of concepts that is assumed, for a general head; the true one by default.
-    config : TrainingConfig
-        Loss and L1 are the variant's.
-    """
-    first = problems[0]
-    n = first.setting.n if n is None else as_count(n, "n")
-    data = stack([p.X for p in problems], first.environment)
-    whitening = Whitening.fit(data)
-    data = replace(data, x=whitening(data.x))
-    seeds = [1000 * p.seed + start for p in problems for start in range(STARTS)]
-    encoder: Encoder = (
-        LinearEncoder(data.d_x, n, seeds)
-        if first.setting.mixing == "linear"
-        else MLPEncoder(data.d_x, n, seeds, skip=True)
-    )
-    targets = torch.as_tensor(first.design.M > 0)
-    head: Head
-    if variant.head == "general":
-        head = GeneralHead(len(seeds), n, data.n_environments)
-    else:
-        head = (TargetHead if variant.head == "targets" else TiedHead)(len(seeds), targets)
-    model = ConceptModel(encoder, head)
-    chosen_config = replace(config, loss=variant.loss, l1=variant.l1)
-    trainer = Trainer(model, *data.split(), chosen_config)
-    trainer.run(progress=False)
-    return best_starts(trainer, whitening)
-
-
-def compare_variants(
-    setting: Setting,
-    seeds: Sequence[int],
-    *,
-    samples: int = 1000,
-    config: TrainingConfig = TRAINING,
-) -> list[dict[str, Any]]:
-    """Fit a setting's problems by every variant, and score them on fresh base samples.
-
-    Returns
-    -------
-    list of dict
-        Plain JSON values, a row a variant: R², MCC and the excess of the held-out loss over
-        the oracle's of the same kind, mean and population deviation over seeds, and the
-        values by seed.
-    """
-    problems = [draw_problem(setting, seed, samples=samples) for seed in seeds]
-    fresh = [p.fresh(5000) for p in problems]
-    truth = [p.valuations(Z) for p, Z in zip(problems, fresh, strict=True)]
-    X = [p.mixing(Z) for p, Z in zip(problems, fresh, strict=True)]
-    odds = [p.log_odds() for p in problems]
-    rows = []
-    for name, variant in VARIANTS.items():
-        started = time.process_time()
-        fit = fit_variant(problems, variant, config=config)
-        seconds = (time.process_time() - started) / len(problems)
-        learned = fit.valuations(X)
-        oracle = oracle_loss(odds, problems[0].environment, kind=variant.loss)
-        scores = {
-            "r2": [metrics.r2(v, h) for v, h in zip(truth, learned, strict=True)],
-            "mcc": [metrics.mcc(v, h) for v, h in zip(truth, learned, strict=True)],
-            "excess_loss": (fit.held_out_loss.min(axis=1) - oracle).tolist(),
-        }
-        rows.append(_row(setting, name, scores) | {"cpu_seconds": round(seconds, 3)})
-    return rows
-
-
-def choose_n(
-    setting: Setting,
-    seeds: Sequence[int],
-    candidates: Sequence[int],
-    *,
-    samples: int = 1000,
-    config: TrainingConfig = TRAINING,
-) -> list[dict[str, Any]]:
-    """Choose the number of concepts by held-out loss alone, which Step 3 says is identifiable.
-
-    The general head is fitted for every candidate. The smallest candidate is chosen whose
-    held-out losses, row by row, are not above those of the best one by more than two
-    standard errors of their difference.
-
-    Returns
-    -------
-    list of dict
-        A row a candidate: excess loss, mean and deviation over seeds, and ``chosen``, how
-        many problems chose it.
-    """
-    problems = [draw_problem(setting, seed, samples=samples) for seed in seeds]
-    environment = problems[0].environment
-    X = [p.X for p in problems]
-    odds = np.stack([p.log_odds() for p in problems])
-    oracle = _held_out_losses(odds, environment)
-    losses = np.stack(
-        [
-            _held_out_losses(
-                fit_variant(problems, Variant("general", "softmax", 1e-3), n, config).log_odds(X),
-                environment,
-            )
-            for n in candidates
-        ]
-    )  # (candidates, problems, rows)
-    chosen = [smallest_of_the_best(losses[:, k]) for k in range(len(problems))]
-    rows = []
-    for i, n in enumerate(candidates):
-        scores = {"excess_loss": (losses[i] - oracle).mean(axis=1).tolist()}
-        rows.append(_row(setting, f"n = {n}", scores) | {"chosen": chosen.count(i)})
-    return rows
-
-
-def _held_out_losses(log_odds: Array, environment: np.ndarray) -> Array:
-    """Softmax loss of every held-out row, shape (problems, rows)."""
-    data = stack(list(log_odds), environment, dtype=torch.float64)
-    held = data.split()[1]
-    return softmax_losses(held.x, held.environment, held.log_prior).numpy()
-
-
-def _row(setting: Setting, name: str, scores: dict[str, list[float]]) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "variant": name,
-        "mixing": setting.mixing,
-        "n": setting.n,
-        "dz": setting.d_z,
-        "dx": setting.d_x,
-    }
-    for key, values in scores.items():
-        row[f"{key}_mean"] = round(float(np.mean(values)), 5)
-        row[f"{key}_std"] = round(float(np.std(values)), 5)
-    return row | {"by_seed": {key: np.round(values, 5).tolist() for key, values in scores.items()}}
-
-
-def variant_table(rows: Sequence[dict[str, Any]]) -> Table:
-    """Return rows of :func:`compare_variants` for display, mean ± std over seeds."""
+def variant_table(rows: Sequence[Row]) -> Table:
+    """Return scores of every variant for display, mean ± std over seeds."""
     columns = {"R²": "r2", "MCC": "mcc", "excess loss": "excess_loss"}
     return Table(
         [
@@ -216,3 +65,138 @@ def variant_table(rows: Sequence[dict[str, Any]]) -> Table:
         ],
         ".3f",
     )
+
+
+def _fit_variant(
+    setting: list[Any],
+    variant: str,
+    seeds: list[int],
+    samples: int,
+    epochs: int | None = None,
+    wrong: str | None = None,
+) -> list[Row]:
+    """Fit a setting's problems by one variant, and score them on fresh base samples."""
+    recipe = _shortened(VARIANTS[variant], epochs)
+    problems = _draw(setting, seeds, samples)
+    rows = fit_and_score(problems, lambda seen: fit(seen, recipe), wrong=wrong)
+    return [{"study": "variants", "variant": variant} | row for row in rows]
+
+
+def _choose_n(
+    setting: list[Any],
+    candidates: list[int],
+    seeds: list[int],
+    samples: int,
+    epochs: int | None = None,
+) -> list[Row]:
+    """Choose the number of concepts by held-out loss alone, which Step 3 says is identifiable.
+
+    The general head is fitted for every candidate. The smallest candidate is chosen whose
+    held-out losses, row by row, are not above those of the best one by more than two
+    standard errors of their difference.
+    """
+    recipe = _shortened(VARIANTS["general head, softmax, L1"], epochs)
+    problems = _draw(setting, seeds, samples)
+    environment = problems[0].environment
+    oracle = _held_out_losses(np.stack([p.log_odds() for p in problems]), environment)
+    X = np.stack([p.X for p in problems])
+    losses = np.stack(
+        [
+            _held_out_losses(fit(problems, recipe, n_concepts=n).log_odds(X), environment)
+            for n in candidates
+        ]
+    )  # (candidates, problems, rows)
+    chosen = [smallest_of_the_best(losses[:, k]) for k in range(len(problems))]
+    s = problems[0].setting
+    setting_columns = {"mixing": s.mixing, "n": s.n, "dz": s.d_z, "dx": s.d_x}
+    return [
+        {"study": "number", "variant": f"n = {n}", **setting_columns, "seed": problem.seed}
+        | {
+            "excess_loss": round(float((losses[i, k] - oracle[k]).mean()), 6),
+            "chosen": chosen[k] == i,
+        }
+        for i, n in enumerate(candidates)
+        for k, problem in enumerate(problems)
+    ]
+
+
+def _shortened(recipe: Recipe, epochs: int | None) -> Recipe:
+    training = replace(recipe.training, epochs=epochs or recipe.training.epochs)
+    return replace(recipe, training=training)
+
+
+def _draw(setting: list[Any], seeds: Sequence[int], samples: int) -> list[Problem]:
+    return [draw_problem(Setting(*setting), seed, samples=samples) for seed in seeds]
+
+
+def _held_out_losses(log_odds: Array, environment: np.ndarray) -> Array:
+    """Softmax loss of every held-out row, shape (problems, rows)."""
+    held = stack(list(log_odds), environment, dtype=torch.float64).split()[1]
+    return contrastive_losses(held.x, held, "softmax").numpy()
+
+
+def _rows(runs: list[Row]) -> list[Row]:
+    """Return a row per variant of each setting, and one per candidate for n."""
+    rows = []
+    for (study,), own in grouped(runs, ["study"]).items():
+        scores = ["excess_loss"] if study == "number" else ["r2", "mcc", "excess_loss"]
+        by = ("study", "variant", "mixing", "n", "dz", "dx")
+        for group in grouped(own, by).values():
+            row = summary(group, by, scores)[0]
+            if study == "number":
+                row["chosen"] = sum(run["chosen"] for run in group)
+            else:
+                row["cpu_seconds"] = group[0]["cpu_seconds"]
+            rows.append(row)
+    return rows
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--seeds", type=int, default=len(PAPER_SEEDS), help="problems per row")
+    parser.add_argument("--samples", type=int, default=1000, help="per environment")
+
+
+def _plans(args: argparse.Namespace) -> list[Plan]:
+    if args.seeds < 1 or args.samples < 10:
+        raise ValueError("--seeds must be at least 1 and --samples at least 10")
+    seeds = list(range(PAPER_SEEDS[0], PAPER_SEEDS[0] + args.seeds))
+    settings = [[s.mixing, s.n, s.d_z, s.d_x] for s in _SETTINGS]
+    common: dict[str, Any] = {"seeds": seeds, "samples": args.samples}
+    tasks = [
+        Task(_fit_variant, {"setting": setting, "variant": name, **common})
+        for setting in settings
+        for name in VARIANTS
+    ]
+    task = tasks[list(VARIANTS).index("tied β, softmax")]
+
+    def but(**changes: Any) -> Task:
+        return Task(_fit_variant, task.arguments | changes)
+
+    choice = Task(_choose_n, {"setting": settings[0], "candidates": _CANDIDATES, **common})
+    return [
+        Plan(
+            file="synthetic_variants",
+            tasks=[*tasks, choice],
+            summarise=_rows,
+            seeds=seeds,
+            notes={
+                "samples": args.samples,
+                "recipe": asdict(_COMMON),
+                "data": "synthetic, drawn as in Appendix G; the authors' environments",
+                "scores": "on 5000 fresh base samples; losses in nats per row",
+            },
+            sample=Sample(
+                task,
+                ("r2", "mcc", "held_out_loss", "excess_loss"),
+                {
+                    "labels shuffled": but(wrong="labels"),
+                    "targets exchanged": but(wrong="targets"),
+                    "β free in each environment": but(variant="known targets, softmax"),
+                },
+                by=("mixing", "study"),
+            ),
+        )
+    ]
+
+
+STUDY = Study(_add_options, _plans)

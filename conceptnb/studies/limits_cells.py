@@ -1,11 +1,12 @@
-"""One cell of a study: draw its problems, fit them, and put bounds beside the scores."""
+"""One cell of a study of limits: its problems, their fit, and bounds beside the scores."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from functools import cached_property
+import resource
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -20,19 +21,26 @@ from conceptnb.core.mixing import LinearMixing
 from conceptnb.core.planner import propose_design, tree_design
 from conceptnb.core.problems import Problem, Setting, draw_problem
 from conceptnb.core.validation import Array
-from conceptnb.learning.baselines.classical import RandomProjection
-from conceptnb.learning.baselines.networks import Supervised
-from conceptnb.learning.best import fit_best
-from conceptnb.learning.fitting import oracle_loss
+from conceptnb.learning.baselines.baseline import Baseline, RandomProjection
+from conceptnb.learning.baselines.supervised import Supervised
+from conceptnb.learning.fitting import fit
+from conceptnb.learning.problem_scores import SCORED_SAMPLES, Learner, evaluate
+from conceptnb.learning.recipes import BEST
+from conceptnb.studies.scored_fits import fit_and_score
+from conceptnb.studies.summarise import summary
 from conceptnb.theory.read_off import peeling_order, read_valuations
 
-__all__ = ["Cell", "Drawn", "build_design", "draw", "measure"]
+__all__ = ["Cell", "cell_row", "cell_rows", "cell_runs", "draw", "sized_design"]
 
+Row = dict[str, Any]
 DesignKind = Literal["authors", "star", "path", "sized"]
-FRESH = 5000
-"""Fresh base samples that the metrics are taken on."""
-READ = 2000
-"""How many of them the true log-odds are solved at."""
+_READ = 2000
+"""Fresh base samples that the true log-odds are solved at."""
+_BOUND_ROWS = 50_000
+"""Rows that find the bounds, at most."""
+_SCORES = ("held_out_loss", "oracle_loss", "excess_loss", "r2", "mcc")
+_BOUNDS = ("supervised_r2", "supervised_mcc", "projection_r2", "projection_mcc")
+_COLUMNS = (*_SCORES, *_BOUNDS, "read_r2", "read_mcc", "chance_mcc")
 
 
 @dataclass(frozen=True)
@@ -62,6 +70,9 @@ class Cell:
         :func:`~conceptnb.core.conditioning_distributions.sample_conditioned`.
     noise : float
         Standard deviation of Gaussian noise on x, in units of each column's own.
+    rows_per_epoch : int, optional
+        Rows that a network sees per epoch at most, and problems one at a time: for a cost that
+        stays bounded from a thousand samples per environment to a million.
     """
 
     setting: Setting
@@ -74,34 +85,35 @@ class Cell:
     spread: float = 1.0
     conditioning: Conditioning = "gaussian"
     noise: float = 0.0
+    rows_per_epoch: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
-    """A problem of a cell: truth, observations, and the true log-odds of the latter.
+class _Drawn(Problem):
+    """A problem whose observations may hold noise, and whose true log-odds are its own.
 
     Parameters
     ----------
-    problem : Problem
-    X : array of shape (samples, d_x)
-        Observations, noise included.
-    log_odds : array of shape (samples, m)
+    observations : array of shape (samples, d_x)
+    odds : array of shape (samples, m), optional
         True log-odds given x; given z where x is a noisy nonlinear image, which is a
-        bound that no function of x reaches.
-    Z_fresh, X_fresh : arrays
-        Base samples that no learner has seen.
+        bound that no function of x reaches. By default as without noise.
+    fresh_observations : array of shape (SCORED_SAMPLES, d_x)
+        Of ``fresh(SCORED_SAMPLES)``.
     """
 
-    problem: Problem
-    X: Array
-    log_odds: Array
-    Z_fresh: Array
-    X_fresh: Array
+    observations: Array
+    odds: Array | None
+    fresh_observations: Array
 
-    @cached_property
-    def truth(self) -> Array:
-        """True valuations of the fresh samples, shape (FRESH, n)."""
-        return self.problem.valuations(self.Z_fresh)
+    @property
+    def X(self) -> Array:
+        """Observations, shape (samples, d_x)."""
+        return self.observations
+
+    def log_odds(self, Z: Array | None = None) -> Array:
+        """Return the true log-odds, shape (samples, m); of `Z` if given, by Definition 3."""
+        return super().log_odds(Z) if Z is not None or self.odds is None else self.odds
 
 
 def sized_design(n: int, m: int, variance: float = PAPER_VARIANCE) -> EnvironmentDesign:
@@ -135,7 +147,7 @@ def sized_design(n: int, m: int, variance: float = PAPER_VARIANCE) -> Environmen
     return EnvironmentDesign(subsets, valuations, variance)
 
 
-def build_design(cell: Cell, base: GaussianMixture, atoms: Array) -> EnvironmentDesign:
+def _build_design(cell: Cell, base: GaussianMixture, atoms: Array) -> EnvironmentDesign:
     """Return the design of a cell; only a planned path looks at the base distribution."""
     n = cell.setting.n
     if cell.design == "authors":
@@ -153,48 +165,53 @@ def build_design(cell: Cell, base: GaussianMixture, atoms: Array) -> Environment
     raise ValueError(f"design must be authors, star, path or sized, got {cell.design!r}")
 
 
-def draw(cell: Cell, seed: int) -> Drawn:
+def draw(cell: Cell, seed: int) -> _Drawn:
     """Draw a problem of a cell. Cells with the same seed and sizes share base, atoms and mixing.
 
     Parameters
     ----------
     cell : Cell
     seed : int
+
+    Returns
+    -------
+    Problem
+        Whose ``X`` and ``log_odds()`` are the cell's, noise and conditioning included.
     """
     rng = np.random.default_rng(seed)
     base = random_mixture(cell.setting.d_z, rng, spread=cell.spread)
     atoms = random_atoms(cell.setting.n, cell.setting.d_z, rng)
-    design = build_design(cell, base, atoms)
+    design = _build_design(cell, base, atoms)
     problem = draw_problem(
         cell.setting, seed, samples=cell.samples, design=design, spread=cell.spread
     )
-    log_odds = problem.log_odds
+    odds: Array | None = None
     if cell.conditioning != "gaussian":
-        draws = np.random.default_rng((seed, 3))
-        Z, log_odds_of = zip(
-            *(
-                sample_conditioned(
-                    cell.conditioning, base, concept, design.variance, cell.samples, draws
-                )
-                for concept in design.concepts(atoms)
-            ),
-            strict=True,
-        )
-        latents = np.concatenate([problem.Z[problem.environment == 0], *Z])
-        problem = Problem(**{**vars(problem), "Z": latents})
-        odds = np.stack([log_odds(latents) for log_odds in log_odds_of], axis=1)
-    else:
-        odds = log_odds()
-    X, Z_fresh = problem.X, problem.fresh(FRESH)
-    X_fresh = problem.mixing(Z_fresh)
+        Z, odds = _conditioned(cell, problem)
+        problem = replace(problem, Z=Z)
+    X, fresh = problem.X, problem.mixing(problem.fresh(SCORED_SAMPLES))
     if cell.noise:
         scale = cell.noise * X[problem.environment == 0].std(axis=0)
         noise = np.random.default_rng((seed, 4))
         X = X + scale * noise.normal(size=X.shape)
-        X_fresh = X_fresh + scale * noise.normal(size=X_fresh.shape)
+        fresh = fresh + scale * noise.normal(size=fresh.shape)
         if isinstance(problem.mixing, LinearMixing):
             odds = _noisy_log_odds(problem, problem.mixing.weight, X, scale)
-    return Drawn(problem, X, odds, Z_fresh, X_fresh)
+    own = {field.name: getattr(problem, field.name) for field in fields(problem)}
+    return _Drawn(**own, observations=X, odds=odds, fresh_observations=fresh)
+
+
+def _conditioned(cell: Cell, problem: Problem) -> tuple[Array, Array]:
+    """Return latents of environments of another conditioning distribution, and true log-odds."""
+    design, draws = problem.design, np.random.default_rng((problem.seed, 3))
+    parts = [
+        sample_conditioned(
+            cell.conditioning, problem.base, concept, design.variance, cell.samples, draws
+        )
+        for concept in design.concepts(problem.atoms)
+    ]
+    Z = np.concatenate([problem.Z[problem.environment == 0], *(own for own, _ in parts)])
+    return Z, np.stack([log_odds(Z) for _, log_odds in parts], axis=1)
 
 
 def _noisy_log_odds(problem: Problem, W: Array, X: Array, scale: Array) -> Array:
@@ -211,8 +228,8 @@ def _noisy_log_odds(problem: Problem, W: Array, X: Array, scale: Array) -> Array
     return np.stack([log_density(p) - own for p in conditionals], axis=1)
 
 
-def measure(cell: Cell, seeds: Sequence[int]) -> dict[str, Any]:
-    """Fit the problems of a cell with the book's best estimator and measure all bounds.
+def cell_row(cell: Cell, seeds: Sequence[int]) -> Row:
+    """Fit the problems of a cell with the book's best recipe and measure all bounds.
 
     Parameters
     ----------
@@ -222,79 +239,92 @@ def measure(cell: Cell, seeds: Sequence[int]) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``values`` maps each measure to its values by seed, None where a measure does not
-        apply; ``cpu_seconds`` is the fit's share a problem. Losses are of the softmax over
-        environments on held-out rows, in nats.
+        What the cell varies, and mean and population deviation over seeds of every measure, None
+        where one does not apply. Losses are of the softmax over environments on held-out rows, in
+        nats; ``cpu_seconds`` is the fit's share per problem.
     """
+    return cell_rows(cell_runs(asdict(cell), list(seeds)))[0]
+
+
+def cell_runs(cell: dict[str, Any], seeds: list[int], wrong: str | None = None) -> list[Row]:
+    """Return the measures of a cell, a row per seed; its arguments are plain JSON values."""
+    own = Cell(**{**cell, "setting": Setting(**cell["setting"])})
+    _forget_peak()
+    alone = own.rows_per_epoch is not None
+    groups = [[seed] for seed in seeds] if alone else [seeds]
+    rows = [row for group in groups for row in _scores(own, group, wrong)]
+    varied = {k: v for k, v in cell.items() if k != "setting"}
+    return [varied | row | {"peak_gb": _peak_gb()} for row in rows]
+
+
+def cell_rows(runs: Sequence[Row]) -> list[Row]:
+    """Return a row per cell: what it varied, means and population deviations over seeds."""
+    measures = {*_COLUMNS, "seed", "cpu_seconds", "peak_gb", "r2_seen", "mcc_seen"}
+    by = [name for name in runs[0] if name not in measures]
+    rows = summary(runs, by, _COLUMNS)
+    for row in rows:
+        own = [run for run in runs if all(run[name] == row[name] for name in by)]
+        row["cpu_seconds"] = round(float(np.mean([run["cpu_seconds"] for run in own])), 3)
+        row["peak_gb"] = max(run["peak_gb"] for run in own)
+        row["seeds"] = len(own)
+    return rows
+
+
+def _scores(cell: Cell, seeds: Sequence[int], wrong: str | None) -> list[Row]:
+    """Fit problems of a cell, and score the fit and its bounds."""
     drawn = [draw(cell, seed) for seed in seeds]
-    environment = drawn[0].problem.environment
-    linear = cell.setting.mixing == "linear"
-    X = [d.X for d in drawn]
-    started = time.process_time()
-    fit = fit_best(
-        X, environment, drawn[0].problem.design.M > 0, linear=linear, seeds=seeds, progress=False
+    recipe = replace(BEST, training=replace(BEST.training, rows=cell.rows_per_epoch))
+
+    def read(learned: Learner, p: Problem, Z: Array, h: Array) -> Mapping[str, Any]:
+        rng = np.random.default_rng((p.seed, 5))
+        chance = chance_mcc(p.valuations(Z)[:_READ], h[:_READ], rng, draws=5)
+        return _read_off(cell, p, Z[:_READ]) | {"chance_mcc": round(chance, 6)}
+
+    fresh = [p.fresh_observations for p in drawn]
+    rows = fit_and_score(
+        drawn, lambda p: fit(p, recipe), measure=read, observations=fresh, wrong=wrong
     )
-    cpu_seconds = (time.process_time() - started) / len(drawn)
-    learned = fit.valuations([d.X_fresh for d in drawn])
-    truth = np.stack([d.problem.valuations() for d in drawn])
-    fresh = np.stack([d.X_fresh for d in drawn])
-    ceiling = Supervised("linear" if linear else "mlp").fit(np.stack(X), environment, truth)
-    floor = RandomProjection(cell.setting.n, seed=int(seeds[0])).fit(np.stack(X), environment)
-    oracle = oracle_loss([d.log_odds for d in drawn], environment, kind=fit.kind)
-    values: dict[str, list[float | None]] = {
-        "loss": list(fit.held_out_loss.min(axis=1)),
-        "oracle_loss": list(oracle),
+    order = np.random.default_rng((seeds[0], 7)).permutation(len(drawn[0].Z))
+    few = np.sort(order[:_BOUND_ROWS])
+    X = np.stack([p.X[few] for p in drawn])
+    truth = np.stack([p.valuations(p.Z[few]) for p in drawn])
+    bounds: dict[str, Baseline] = {
+        "supervised": Supervised("linear" if cell.setting.mixing == "linear" else "mlp"),
+        "projection": RandomProjection(cell.setting.n, seed=seeds[0]),
     }
-    codes = {
-        "": learned,
-        "supervised_": ceiling.transform(fresh),
-        "projection_": floor.transform(fresh),
-    }
-    for prefix, code in codes.items():
-        values[f"{prefix}r2"] = [metrics.r2(d.truth, h) for d, h in zip(drawn, code, strict=True)]
-        values[f"{prefix}mcc"] = [metrics.mcc(d.truth, h) for d, h in zip(drawn, code, strict=True)]
-    read = [read_off(cell, d) for d in drawn]
-    values["read_r2"], values["read_mcc"] = [r for r, _ in read], [m for _, m in read]
-    values["chance_mcc"] = [
-        chance_mcc(d.truth[:READ], h[:READ], np.random.default_rng((d.problem.seed, 5)), draws=5)
-        for d, h in zip(drawn, learned, strict=True)
-    ]
-    return {"values": values, "cpu_seconds": cpu_seconds}
+    for name, bound in bounds.items():
+        bound.fit(X, drawn[0].environment[few], truth)
+        for row, scores in zip(rows, evaluate(drawn, bound, observations=fresh), strict=True):
+            row |= {f"{name}_{key}": round(scores[key], 6) for key in ("r2", "mcc")}
+    return rows
 
 
-def read_off(cell: Cell, drawn: Drawn) -> tuple[float | None, float | None]:
+def _read_off(cell: Cell, problem: Problem, Z: Array) -> dict[str, float | None]:
     """R² and MCC of the valuations read off the true log-odds, where (86) is their form."""
-    problem = drawn.problem
-    solvable = cell.setting.n <= 4 and peeling_order(problem.design) is not None
+    design = problem.design
+    solvable = cell.setting.n <= 4 and peeling_order(design) is not None
     if cell.conditioning != "gaussian" or cell.noise or not solvable:
-        return None, None
-    gaps = drawn.truth[:READ, None, :] - problem.design.B * problem.design.variance
-    quadratic = -0.5 * (problem.design.M * gaps**2).sum(axis=2)
-    read = read_valuations(problem.design, quadratic)
-    return metrics.r2(drawn.truth[:READ], read), metrics.mcc(drawn.truth[:READ], read)
+        return {"read_r2": None, "read_mcc": None}
+    truth = problem.valuations(Z)
+    gaps = truth[:, None, :] - design.B * design.variance
+    read = read_valuations(design, -0.5 * (design.M * gaps**2).sum(axis=2))
+    return {"read_r2": metrics.r2(truth, read), "read_mcc": metrics.mcc(truth, read)}
 
 
-def summary(cell: Cell, measured: dict[str, Any], seeds: Sequence[int]) -> dict[str, Any]:
-    """Return a cell's row: what it varied, means and population deviations over seeds."""
-    setting = cell.setting
-    row: dict[str, Any] = {
-        "level": cell.level,
-        "series": cell.series,
-        "mixing": setting.mixing,
-        "n": setting.n,
-        "dz": setting.d_z,
-        "dx": setting.d_x,
-    }
-    row |= {k: v for k, v in asdict(cell).items() if k not in ("setting", "level", "series")}
-    for name, values in measured["values"].items():
-        if any(value is None for value in values):
-            row[f"{name}_mean"] = row[f"{name}_std"] = None
-            continue
-        row[f"{name}_mean"] = round(float(np.mean(values)), 5)
-        row[f"{name}_std"] = round(float(np.std(values)), 5)
-    gap = np.subtract(measured["values"]["loss"], measured["values"]["oracle_loss"])
-    row["excess_loss_mean"] = round(float(gap.mean()), 5)
-    row["excess_loss_std"] = round(float(gap.std()), 5)
-    row["cpu_seconds"] = round(measured["cpu_seconds"], 3)
-    row["seeds"] = len(seeds)
-    return row
+_PROCESS = Path("/proc/self")
+
+
+def _forget_peak() -> None:
+    """Let Linux count this process's peak memory from now on."""
+    if (_PROCESS / "clear_refs").exists():
+        (_PROCESS / "clear_refs").write_text("5")
+
+
+def _peak_gb() -> float:
+    """Peak memory of this process, libraries included, in GB."""
+    if (_PROCESS / "status").exists():
+        lines = (_PROCESS / "status").read_text().splitlines()
+        peak = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+        return round(peak * 1024 / 1e9, 3)
+    found = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(found * (1 if sys.platform == "darwin" else 1024) / 1e9, 3)

@@ -1,10 +1,10 @@
-r"""Sides: what the contrastive loss cannot tell where the base falls into islands.
+r"""Sign ambiguity: what the contrastive loss cannot tell where the base falls into islands.
 
 An atom that one environment alone conditions on enters (86) only as
 :math:`(\langle a, z\rangle - b)^2`. On a base of several components that lie apart, reflecting the
 learned valuation about its plane on one component alone leaves every log-odds, and so every loss,
 exactly as it was. Assumption 4 excludes such atoms; the authors' environments for Tables 1 and 7
-have them. Here the truth chooses the sides: a control, and no estimator.
+have them. Here the truth chooses the signs: a control, and no estimator.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from conceptnb.core.problems import Problem
 from conceptnb.core.validation import Array
 from conceptnb.learning.fitting import ConceptFit
 
-__all__ = ["true_sides"]
+__all__ = ["with_true_signs"]
 
 
-def true_sides(problem: Problem, fit: ConceptFit, index: int, Z: Array, learned: Array) -> Array:
+def with_true_signs(
+    problem: Problem, fit: ConceptFit, index: int, Z: Array, learned: Array
+) -> Array:
     """Reflect learned valuations on base components, where that brings them nearer to the truth.
 
     Parameters

@@ -1,96 +1,50 @@
-"""Tables 1 and 7: fit every seed of a setting and score it against the truth (Section 6)."""
+"""``conceptnb reproduce synthetic``: Tables 1 and 7, every seed of every setting (Section 6)."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, Literal
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from conceptnb.core import scores as metrics
-from conceptnb.core.problems import PAPER_SAMPLES, PAPER_SEEDS, Problem, Setting, draw_problem
+from conceptnb.core.problems import (
+    PAPER_SAMPLES,
+    PAPER_SEEDS,
+    TABLE_1,
+    TABLE_7,
+    Problem,
+    Setting,
+    draw_problem,
+)
+from conceptnb.core.scores import mcc
 from conceptnb.core.validation import Array
-from conceptnb.learning.best import fit_best
-from conceptnb.learning.cluster_whitening import fit_clustered
-from conceptnb.learning.fitting import ConceptFit, fit_concepts, oracle_loss
-from conceptnb.studies.reflections import true_sides
+from conceptnb.learning.baselines.networks import Budget
+from conceptnb.learning.baselines.supervised import Supervised
+from conceptnb.learning.fitting import ConceptFit, fit
+from conceptnb.learning.problem_scores import Learner
+from conceptnb.learning.recipes import AUTHORS, BEST, CLUSTER_WHITENED
+from conceptnb.studies.reflections import with_true_signs
+from conceptnb.studies.runner import Plan, Sample, Study, Task
+from conceptnb.studies.scored_fits import fit_and_score
+from conceptnb.studies.summarise import grouped, summary
 
-__all__ = ["Estimator", "fit_problems", "reproduce_row", "score"]
+__all__ = ["STUDY", "table_row"]
 
-Estimator = Literal["faithful", "best", "clustered"]
-SCORED_SAMPLES = 5000
-"""Base samples that R² and MCC are taken on, as in the authors' code."""
-
-
-def fit_problems(
-    problems: Sequence[Problem],
-    estimator: Estimator = "faithful",
-    *,
-    checkpoint: Path | None = None,
-    progress: bool = True,
-) -> ConceptFit:
-    """Fit problems of one setting together, with the targets of the environments known.
-
-    Parameters
-    ----------
-    problems : sequence of Problem
-        Of one setting and design; the estimator sees their observations and
-        environments, and which atoms an environment conditions on.
-    estimator : {"faithful", "best", "clustered"}
-        The authors' protocol with one start, the book's best
-        (:func:`~conceptnb.learning.fit_best`), or, for nonlinear mixing, the one that
-        also knows that the base is three clusters which are alike
-        (:func:`~conceptnb.learning.fit_clustered`).
-    checkpoint : Path, optional
-        See :meth:`~conceptnb.learning.Trainer.run`; of the faithful protocol.
-    progress : bool
-    """
-    observations = [problem.X for problem in problems]
-    first = problems[0]
-    targets = first.design.M > 0
-    linear = first.setting.mixing == "linear"
-    if estimator == "faithful":
-        return fit_concepts(
-            observations,
-            first.environment,
-            targets=targets,
-            encoder="linear" if linear else "mlp",
-            skip=False,
-            whiten=False,
-            starts=1,
-            seeds=[problem.seed for problem in problems],
-            checkpoint=checkpoint,
-            progress=progress,
-        )
-    seeds = [problem.seed for problem in problems]
-    if estimator == "best":
-        return fit_best(
-            observations, first.environment, targets, linear=linear, seeds=seeds, progress=progress
-        )
-    if estimator == "clustered":
-        return fit_clustered(
-            observations, first.environment, targets, seeds=seeds, progress=progress
-        )
-    raise ValueError(f"estimator must be 'faithful', 'best' or 'clustered', got {estimator!r}")
+Row = dict[str, Any]
+_TABLES = {"1": TABLE_1, "7": TABLE_7, "all": TABLE_1 + TABLE_7}
+_RECIPES = {"faithful": AUTHORS, "best": BEST, "clustered": CLUSTER_WHITENED}
+_SCORES = ("r2", "mcc", "r2_fresh", "mcc_fresh")
 
 
-def score(problem: Problem, valuations: Array, Z: Array) -> tuple[float, float]:
-    """Return R² and MCC of learned valuations against the true ones at latents `Z`."""
-    truth = problem.valuations(Z)
-    return metrics.r2(truth, valuations), metrics.mcc(truth, valuations)
-
-
-def reproduce_row(
+def table_row(
     setting: Setting,
-    estimator: Estimator = "faithful",
+    estimator: str = "faithful",
     *,
     seeds: Sequence[int] = PAPER_SEEDS,
     samples: int = PAPER_SAMPLES,
-    checkpoint: Path | None = None,
-    progress: bool = True,
-) -> dict[str, Any]:
+) -> Row:
     """Compute one row of Table 1 or 7.
 
     R² and MCC are taken on the first 5000 base samples, which the fit has seen (as in
@@ -99,53 +53,148 @@ def reproduce_row(
     Parameters
     ----------
     setting : Setting
-    estimator : {"faithful", "best", "clustered"}
+    estimator : {"faithful", "best", "clustered", "supervised"}
+        The authors' protocol, the book's best recipe, that for bases which fall into clusters
+        (nonlinear mixing), or regression on the truth, a ceiling.
     seeds : sequence of int
         One problem each.
     samples : int
         Samples of each concept conditional environment.
-    checkpoint : Path, optional
-    progress : bool
 
     Returns
     -------
     dict
-        Plain JSON values. Means and standard deviations (of the population, as numpy's
-        ``std``) are over seeds; lists have one entry a seed. Losses are held-out, in
-        nats; ``oracle_loss`` is that of the true log-odds on the same rows.
-        ``mcc_sides`` is the fresh MCC after :func:`~conceptnb.studies.reflections.true_sides`.
-        ``cpu_seconds`` is the fit's share a problem.
+        Plain JSON values; means and standard deviations (of the population, as numpy's
+        ``std``) are over seeds. ``mcc_sides`` is the fresh MCC after
+        :func:`~conceptnb.studies.reflections.with_true_signs`; ``cpu_seconds`` is the fit's share
+        per problem.
+
+    Raises
+    ------
+    ValueError
+        If there is no such estimator.
     """
-    problems = [draw_problem(setting, seed, samples=samples) for seed in seeds]
-    started = time.process_time()
-    fit = fit_problems(problems, estimator, checkpoint=checkpoint, progress=progress)
-    cpu_seconds = (time.process_time() - started) / len(problems)
-    seen = [p.Z[:SCORED_SAMPLES] for p in problems]
-    fresh = [p.fresh(SCORED_SAMPLES) for p in problems]
-    scores = {}
-    for suffix, latents in (("", seen), ("_fresh", fresh)):
-        learned = fit.valuations([p.mixing(Z) for p, Z in zip(problems, latents, strict=True)])
-        pairs = [score(p, h, Z) for p, h, Z in zip(problems, learned, latents, strict=True)]
-        scores[f"r2{suffix}"], scores[f"mcc{suffix}"] = zip(*pairs, strict=True)
-    # `learned` and `latents` are those of the fresh samples now.
-    scores["mcc_sides"] = tuple(
-        score(p, true_sides(p, fit, i, Z, h), Z)[1]
-        for i, (p, h, Z) in enumerate(zip(problems, learned, latents, strict=True))
+    sizes = [setting.mixing, setting.n, setting.d_z, setting.d_x]
+    return _rows(_fit_setting(sizes, estimator, list(seeds), samples=samples))[0]
+
+
+def _fit_setting(
+    setting: list[Any],
+    estimator: str,
+    seeds: list[int],
+    *,
+    samples: int = PAPER_SAMPLES,
+    epochs: int | None = None,
+    wrong: str | None = None,
+) -> list[Row]:
+    """Fit every problem of a setting and score it; return one row per seed."""
+    if estimator not in (*_RECIPES, "supervised"):
+        raise ValueError(f"estimator must be one of {(*_RECIPES, 'supervised')}, got {estimator!r}")
+    problems = [draw_problem(Setting(*setting), seed, samples=samples) for seed in seeds]
+
+    def learn(seen: Sequence[Problem]) -> Learner:
+        if estimator == "supervised":
+            return _supervised(seen, epochs)
+        recipe = _RECIPES[estimator]
+        training = replace(recipe.training, epochs=epochs or recipe.training.epochs)
+        return fit(seen, replace(recipe, training=training))
+
+    def signs(learned: Learner, p: Problem, Z: Array, h: Array) -> Mapping[str, float]:
+        if wrong or not isinstance(learned, ConceptFit):
+            return {}
+        turned = with_true_signs(p, learned, problems.index(p), Z, h)
+        return {"mcc_sides": mcc(p.valuations(Z), turned)}
+
+    # The tables' scores are those of samples that the fit has seen.
+    names = {"r2": "r2_fresh", "mcc": "mcc_fresh", "r2_seen": "r2", "mcc_seen": "mcc"}
+    return [
+        {"estimator": estimator} | {names.get(key, key): value for key, value in row.items()}
+        for row in fit_and_score(problems, learn, measure=signs, wrong=wrong)
+    ]
+
+
+def _supervised(problems: Sequence[Problem], epochs: int | None) -> Supervised:
+    linear = problems[0].setting.mixing == "linear"
+    budget = Budget(epochs) if epochs else None
+    return Supervised("linear" if linear else "mlp", budget=budget).fit(
+        np.stack([p.X for p in problems]),
+        problems[0].environment,
+        np.stack([p.valuations() for p in problems]),
     )
-    oracle = oracle_loss([p.log_odds() for p in problems], problems[0].environment, kind=fit.kind)
-    row: dict[str, Any] = {
-        "mixing": setting.mixing,
-        "n": setting.n,
-        "dz": setting.d_z,
-        "dx": setting.d_x,
-        "estimator": estimator,
-    }
-    for name, values in scores.items():
-        row[f"{name}_mean"] = round(float(np.mean(values)), 4)
-        row[f"{name}_std"] = round(float(np.std(values)), 4)
-    row["seeds"] = list(seeds)
-    row["cpu_seconds"] = round(cpu_seconds, 3)
-    row |= {name: np.round(values, 4).tolist() for name, values in scores.items()}
-    row["held_out_loss"] = np.round(fit.held_out_loss.min(axis=1), 5).tolist()
-    row["oracle_loss"] = np.round(oracle, 5).tolist()
-    return row
+
+
+def _rows(runs: list[Row]) -> list[Row]:
+    """Return a row per setting."""
+    by = ("mixing", "n", "dz", "dx", "estimator")
+    columns = [*_SCORES, *(["mcc_sides"] if "mcc_sides" in runs[0] else [])]
+    rows = summary(runs, by, columns)
+    for row, own in zip(rows, grouped(runs, by).values(), strict=True):
+        row["seeds"] = [run["seed"] for run in own]
+        row["cpu_seconds"] = own[0]["cpu_seconds"]
+    return rows
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--table", choices=tuple(_TABLES), default="all", help="the paper's")
+    parser.add_argument(
+        "--estimator",
+        choices=(*_RECIPES, "supervised"),
+        default="faithful",
+        help="the authors' protocol, the book's best, that for clustered bases (nonlinear rows), "
+        "or regression on the truth as a bound",
+    )
+    parser.add_argument("--seeds", type=int, default=len(PAPER_SEEDS), help="problems per row")
+    parser.add_argument(
+        "--first-seed", type=int, default=PAPER_SEEDS[0], help="of consecutive seeds"
+    )
+
+
+def _plans(args: argparse.Namespace) -> list[Plan]:
+    if args.seeds < 1 or args.first_seed < 0:
+        raise ValueError("--seeds must be at least 1 and --first-seed at least 0")
+    seeds = list(range(args.first_seed, args.first_seed + args.seeds))
+    tasks = [
+        Task(
+            _fit_setting,
+            {"setting": [s.mixing, s.n, s.d_z, s.d_x], "estimator": args.estimator, "seeds": seeds},
+        )
+        for s in _TABLES[args.table]
+        if args.estimator != "clustered" or s.mixing == "nonlinear"
+    ]
+    suffix = "" if args.table == "all" else f"_table{args.table}"
+    return [
+        Plan(
+            file=f"synthetic_{args.estimator}{suffix}",
+            tasks=tasks,
+            summarise=_rows,
+            seeds=seeds,
+            notes={
+                "paper_table": "table1_table7",
+                "data": "synthetic, drawn as in Appendix G by the exact sampler",
+                "losses": "on held-out rows, in nats per row",
+                "problems": len(tasks) * len(seeds),
+            },
+            sample=_sample(args.estimator, tasks),
+        )
+    ]
+
+
+def _sample(estimator: str, tasks: Sequence[Task]) -> Sample:
+    """Return the smallest row that the estimator is for, and ways to compute it wrongly."""
+    first = tasks[0 if estimator == "faithful" else min(1, len(tasks) - 1)]
+    task = Task(_fit_setting, first.arguments | {"seeds": first.arguments["seeds"][:5]})
+
+    def but(**changes: Any) -> Task:
+        return Task(_fit_setting, task.arguments | changes)
+
+    wrong = {}
+    columns: tuple[str, ...] = _SCORES
+    if estimator in ("faithful", "supervised"):
+        wrong["a tenth of the epochs"] = but(epochs=10 if estimator == "faithful" else 3)
+    if estimator != "supervised":
+        wrong |= {"labels shuffled": but(wrong="labels"), "targets exchanged": but(wrong="targets")}
+        columns += ("held_out_loss", "excess_loss")
+    return Sample(task, columns, wrong)
+
+
+STUDY = Study(_add_options, _plans)

@@ -69,8 +69,9 @@ def test_score_is_the_log_likelihood_of_the_environments(problem, fitted):
 def test_save_and_load_without_pickle(tmp_path, problem, known, encoder, base_clusters):
     few = np.random.default_rng(0).permutation(len(problem.X))[:600]
     targets = problem.design.M > 0 if known else None
+    quick = {} if known and encoder == "linear" else {"n_starts": 1, "epochs": 2}
     learner = ConceptLearner(
-        2, targets=targets, encoder=encoder, base_clusters=base_clusters, n_starts=1, epochs=2
+        2, targets=targets, encoder=encoder, base_clusters=base_clusters, **quick
     )
     learner.fit(problem.X[few], problem.environment[few])
     learner.save(tmp_path / "learner.safetensors")
@@ -80,6 +81,15 @@ def test_save_and_load_without_pickle(tmp_path, problem, known, encoder, base_cl
         learner.score(problem.X, problem.environment)
     )
     assert loaded.get_feature_names_out().tolist() == ["conceptlearner0", "conceptlearner1"]
+
+
+def test_starts_and_epochs_are_honoured_whatever_is_known(problem):
+    few = np.random.default_rng(0).permutation(len(problem.X))[:600]
+    for targets in (None, problem.design.M > 0):
+        learner = ConceptLearner(2, targets=targets, n_starts=3, epochs=2)
+        learner.fit(problem.X[few], problem.environment[few])
+        assert learner._fit.held_out_loss.shape == (1, 3)
+        assert learner._fit.held_out_curve.shape == (1, 2)
 
 
 def test_foreign_file_is_refused(tmp_path):
@@ -108,6 +118,9 @@ def test_works_in_a_pipeline(problem):
             "base_clusters needs targets and encoder='mlp'",
         ),
         ({"base_clusters": 3, "targets": None}, "base_clusters needs targets"),
+        ({"encoder": "linear", "epochs": 5}, "searched and not trained"),
+        ({"encoder": "linear", "n_starts": 2}, "searched and not trained"),
+        ({"epochs": 0}, "epochs must be at least 1"),
     ],
 )
 def test_bad_parameters_are_refused(problem, arguments, message):

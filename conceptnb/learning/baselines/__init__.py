@@ -1,26 +1,17 @@
 """What a reader would try instead: baselines with one interface, from floor to ceiling."""
 
-from conceptnb.learning.baselines.baseline import Baseline
-from conceptnb.learning.baselines.classical import (
-    IndependentComponents,
-    PrincipalComponents,
-    RandomProjection,
-)
-from conceptnb.learning.baselines.interventional import Interventional, InterventionalHead
-from conceptnb.learning.baselines.ivae import IVAE, IVAENetwork
-from conceptnb.learning.baselines.network_training import Budget
-from conceptnb.learning.baselines.networks import EnvironmentClassifier, Supervised
+from conceptnb.learning.baselines.baseline import Baseline, EachProblem, RandomProjection
+from conceptnb.learning.baselines.ivae import IVAE
+from conceptnb.learning.baselines.networks import Budget, EnvironmentClassifier, NetworkBaseline
+from conceptnb.learning.baselines.supervised import Supervised
 
 __all__ = [
     "IVAE",
     "Baseline",
     "Budget",
+    "EachProblem",
     "EnvironmentClassifier",
-    "IVAENetwork",
-    "IndependentComponents",
-    "Interventional",
-    "InterventionalHead",
-    "PrincipalComponents",
+    "NetworkBaseline",
     "RandomProjection",
     "Supervised",
 ]

@@ -1,28 +1,29 @@
-"""What every baseline offers: fit on observations and environments, transform to codes."""
+"""What a reader would try instead, by scikit-learn's protocol: fit, then transform to codes."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import Self
+import warnings
+from abc import abstractmethod
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
 
-from conceptnb.core.validation import Array, as_array
+from conceptnb.core.validation import Array, as_array, as_count
 from conceptnb.learning.data import check_environment
 
-__all__ = ["Baseline"]
+__all__ = ["Baseline", "EachProblem", "RandomProjection"]
 
 
-class Baseline(ABC):
+class Baseline(TransformerMixin, BaseEstimator):
     """A method that turns observations into codes, to be compared with learned valuations.
 
     It takes one problem, an array of shape (samples, d_x), or D problems with the same
     environments at once, shape (D, samples, d_x); networks train as one stack then.
     """
-
-    needs_valuations = False
-    """Whether `fit` must be shown the truth: only a ceiling is."""
 
     def fit(
         self, X: ArrayLike, environment: ArrayLike, valuations: ArrayLike | None = None
@@ -35,7 +36,7 @@ class Baseline(ABC):
         environment : int array of shape (samples,)
             0 for the base distribution, 1 to m for the concept conditional environments.
         valuations : array of shape (samples, n) or (D, samples, n), optional
-            True valuations, for a method that has :attr:`needs_valuations`; no other looks.
+            True valuations, for :class:`Supervised`; no other method looks.
 
         Returns
         -------
@@ -44,29 +45,23 @@ class Baseline(ABC):
         Raises
         ------
         TypeError, ValueError
-            If shapes do not fit, an entry is not finite, or valuations are missing.
+            If shapes or parameters do not fit, an entry is not finite, or valuations are missing.
         """
-        problems = as_problems(X, "X")
+        problems = _as_problems(X, "X")
         labels = check_environment(environment)
         if problems.shape[1] != len(labels):
             raise ValueError(
                 f"environment has {len(labels)} entries for {problems.shape[1]} rows of X: "
-                "give one label a row"
+                "give one label per row"
             )
-        truth = None
-        if self.needs_valuations:
-            if valuations is None:
-                raise ValueError(
-                    f"valuations must be given: {type(self).__name__} is a ceiling and sees them"
-                )
-            truth = as_problems(valuations, "valuations")
-            if truth.shape[:2] != problems.shape[:2]:
-                raise ValueError(
-                    f"valuations must have leading shape {problems.shape[:2]} as X, "
-                    f"got {truth.shape[:2]}"
-                )
-        self._shape = problems.shape
+        truth = None if valuations is None else _as_problems(valuations, "valuations")
+        if truth is not None and truth.shape[:2] != problems.shape[:2]:
+            raise ValueError(
+                f"valuations must have leading shape {problems.shape[:2]} as X, "
+                f"got {truth.shape[:2]}"
+            )
         self._fit(problems, labels, truth)
+        self.shape_ = problems.shape
         return self
 
     def transform(self, X: ArrayLike) -> Array:
@@ -83,14 +78,14 @@ class Baseline(ABC):
 
         Raises
         ------
+        sklearn.exceptions.NotFittedError
+            If the method is not fitted; it is a ValueError.
         ValueError
-            If the method is not fitted, or was fitted to another number of problems or of
-            columns.
+            If it was fitted to another number of problems or of columns.
         """
-        if not hasattr(self, "_shape"):
-            raise ValueError(f"{type(self).__name__} is not fitted: call fit(X, environment) first")
-        problems = as_problems(X, "X")
-        fitted = (self._shape[0], self._shape[2])
+        check_is_fitted(self, "shape_")
+        problems = _as_problems(X, "X")
+        fitted = (self.shape_[0], self.shape_[2])
         if (problems.shape[0], problems.shape[2]) != fitted:
             raise ValueError(
                 f"X holds {problems.shape[0]} problems of {problems.shape[2]} columns, "
@@ -108,14 +103,60 @@ class Baseline(ABC):
         """Return codes of shape (D, samples, k)."""
 
 
-def as_problems(value: ArrayLike, name: str) -> Array:
-    """Return `value` with a leading axis of problems: (D, samples, columns).
+class EachProblem(Baseline):
+    """A transformer of scikit-learn, fitted to all rows of each problem; it sees no environments.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If it does not hold finite numbers with two or three axes.
+    Principal components keep the whole of a linear mixing's latents. Independent components find
+    them if they are independent and at most one is Gaussian; those of the book's mixtures are
+    neither, for a component of the mixture moves all latents together.
+
+    Parameters
+    ----------
+    transformer : estimator
+        Such as ``PCA(3, whiten=True)`` or ``FastICA(3)``; cloned for each problem.
     """
+
+    def __init__(self, transformer: Any) -> None:
+        self.transformer = transformer
+
+    def _fit(self, X: Array, environment: np.ndarray, valuations: Array | None) -> None:
+        with warnings.catch_warnings():
+            # Where components are nearly Gaussian, FastICA circles; its last point is as good an
+            # answer as there is.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            self.models_ = [clone(self.transformer).fit(rows) for rows in X]
+
+    def _transform(self, X: Array) -> Array:
+        return np.stack([m.transform(rows) for m, rows in zip(self.models_, X, strict=True)])
+
+
+class RandomProjection(Baseline):
+    """Random directions of the centred observations: a floor that has learned nothing.
+
+    Parameters
+    ----------
+    n_components : int
+        Number k of codes.
+    seed : int
+        Fixes the directions.
+    """
+
+    def __init__(self, n_components: int, seed: int = 0) -> None:
+        self.n_components = n_components
+        self.seed = seed
+
+    def _fit(self, X: Array, environment: np.ndarray, valuations: Array | None) -> None:
+        count = as_count(self.n_components, "n_components")
+        rng = np.random.default_rng(as_count(self.seed, "seed", minimum=0))
+        self.directions_ = rng.normal(size=(len(X), X.shape[2], count))
+        self.mean_ = X.mean(axis=1, keepdims=True)
+
+    def _transform(self, X: Array) -> Array:
+        return (X - self.mean_) @ self.directions_
+
+
+def _as_problems(value: ArrayLike, name: str) -> Array:
+    """Return `value` with a leading axis of problems: (D, samples, columns)."""
     axes = np.ndim(value)
     if axes not in (2, 3):
         raise ValueError(

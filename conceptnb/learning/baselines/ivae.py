@@ -10,14 +10,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from conceptnb.core.validation import Array, as_count, as_positive
-from conceptnb.learning.baselines.baseline import Baseline
-from conceptnb.learning.baselines.network_training import Budget, Standardisation, train
+from conceptnb.learning.baselines.networks import Budget, NetworkBaseline
 from conceptnb.learning.encoders import MLPEncoder
 
-__all__ = ["IVAE", "IVAENetwork"]
+__all__ = ["IVAE"]
 
 
-class IVAENetwork(nn.Module):
+class _Network(nn.Module):
     r"""D identifiable variational autoencoders with Gaussian factors, side by side.
 
     Conditional prior :math:`p(z \mid u) = N(\mu_u, \mathrm{diag}\,\sigma_u^2)`, decoder
@@ -83,7 +82,7 @@ class IVAENetwork(nn.Module):
         return likelihood - kl
 
 
-class IVAE(Baseline):
+class IVAE(NetworkBaseline):
     """Identifiable VAE with the environment as auxiliary variable.
 
     Identifiability needs latents that are independent given the environment, 2k + 1
@@ -111,32 +110,29 @@ class IVAE(Baseline):
         seed: int = 0,
         budget: Budget | None = None,
     ) -> None:
-        self.n_components = as_count(n_components, "n_components")
-        self.width = as_count(width, "width")
-        self.noise = as_positive(noise, "noise")
-        self.seed = as_count(seed, "seed", minimum=0)
-        self.budget = budget or Budget()
+        super().__init__(seed=seed, budget=budget)
+        self.n_components = n_components
+        self.width = width
+        self.noise = noise
 
     def _fit(self, X: Array, environment: np.ndarray, valuations: Array | None) -> None:
-        self.scaled = Standardisation(X)
-        x = self.scaled(X)
-        u = torch.as_tensor(environment)
-        seeds = [1000 * self.seed + 3 * i for i in range(len(X))]
-        labels = int(u.max()) + 1
-        network = IVAENetwork(X.shape[2], self.n_components, labels, seeds, self.width, self.noise)
+        k, width = as_count(self.n_components, "n_components"), as_count(self.width, "width")
+        noise = as_positive(self.noise, "noise")
+        x, u = self._start(X), torch.as_tensor(environment)
+        seeds = self._seeds(len(X), step=3)
+        network = _Network(X.shape[2], k, int(u.max()) + 1, seeds, width, noise)
         draws = torch.Generator().manual_seed(self.seed)
 
         def loss(index: Tensor) -> Tensor:
-            shape = (len(x), len(index), self.n_components)
-            noise = torch.randn(shape, generator=draws)
-            return -network.elbo(x[:, index], u[index], noise).mean(dim=1)
+            draw = torch.randn((len(x), len(index), k), generator=draws)
+            return -network.elbo(x[:, index], u[index], draw).mean(dim=1)
 
-        self.held_out_loss = train(network, loss, X.shape[1], self.budget, self.seed).numpy()
-        self.network = network
+        self._train(network, loss, X.shape[1])
+        self.network_ = network
 
     @torch.no_grad()
     def _transform(self, X: Array) -> Array:
         """Return the posterior's means, at the base environment's label."""
-        x = self.scaled(X)
+        x = self._scaled(X)
         base = torch.zeros(x.shape[1], dtype=torch.int64)
-        return self.network.encode(x, base)[0].double().numpy()
+        return self.network_.encode(x, base)[0].double().numpy()

@@ -1,8 +1,10 @@
-"""A classifier's penultimate layer, and supervised regression as the ceiling."""
+"""A network that tells environments apart, and the training loop that it shares with iVAE."""
 
 from __future__ import annotations
 
-from typing import Literal
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -11,13 +13,114 @@ from torch.nn import functional
 
 from conceptnb.core.validation import Array, as_count
 from conceptnb.learning.baselines.baseline import Baseline
-from conceptnb.learning.baselines.network_training import Budget, Standardisation, train
-from conceptnb.learning.encoders import Encoder, LinearEncoder, MLPEncoder, StackedLinear
+from conceptnb.learning.encoders import MLPEncoder, StackedLinear
 
-__all__ = ["EnvironmentClassifier", "Supervised"]
+__all__ = ["Budget", "EnvironmentClassifier", "NetworkBaseline"]
 
 
-class EnvironmentClassifier(Baseline):
+@dataclass(frozen=True)
+class Budget:
+    """What every network of a comparison may spend.
+
+    Parameters
+    ----------
+    epochs : int
+        Passes over the training rows.
+    batch_size : int
+    rate : float
+        Adam's learning rate at the start; it follows a cosine to zero.
+    held_out : float
+        Share of the rows that chooses the epoch.
+    """
+
+    epochs: int = 40
+    batch_size: int = 1024
+    rate: float = 0.005
+    held_out: float = 0.2
+
+    def __post_init__(self) -> None:
+        as_count(self.epochs, "epochs")
+        as_count(self.batch_size, "batch_size")
+        if not self.rate > 0:
+            raise ValueError(f"rate must be positive, got {self.rate}")
+        if not 0 < self.held_out < 1:
+            raise ValueError(f"held_out must lie in (0, 1), got {self.held_out}")
+
+
+class NetworkBaseline(Baseline):
+    """What the networks share: standardised observations, and one training loop with Adam.
+
+    Parameters
+    ----------
+    seed : int
+        Fixes parameters, which rows are held out, and the order of the others.
+    budget : Budget, optional
+    """
+
+    def __init__(self, *, seed: int = 0, budget: Budget | None = None) -> None:
+        self.seed = seed
+        self.budget = budget
+
+    @property
+    def _budget(self) -> Budget:
+        return self.budget or Budget()
+
+    def _start(self, X: Array) -> Tensor:
+        """Remember mean and deviation of each column of X, and return it standardised."""
+        x = torch.as_tensor(X, dtype=torch.float32)
+        self.mean_, scale = x.mean(dim=1, keepdim=True), x.std(dim=1, keepdim=True)
+        # A constant column becomes zeros and not NaN.
+        self.scale_ = torch.where(scale > 0, scale, torch.ones_like(scale))
+        return self._scaled(X)
+
+    def _scaled(self, X: Array) -> Tensor:
+        return (torch.as_tensor(X, dtype=torch.float32) - self.mean_) / self.scale_
+
+    def _seeds(self, n_problems: int, step: int = 1) -> list[int]:
+        seed = as_count(self.seed, "seed", minimum=0)
+        return [1000 * seed + step * i for i in range(n_problems)]
+
+    def _train(self, module: nn.Module, loss: Callable[[Tensor], Tensor], rows: int) -> None:
+        """Train D models side by side and give each the parameters of its best epoch.
+
+        Parameters
+        ----------
+        module : torch.nn.Module
+            Every parameter has a leading axis of D models.
+        loss : callable
+            Maps an index of rows to the mean loss of each model on them, shape (D,).
+        rows : int
+            Number of rows.
+        """
+        budget = self._budget
+        generator = torch.Generator().manual_seed(self.seed)
+        order = torch.randperm(rows, generator=generator)
+        count = round(rows * budget.held_out)
+        if not 0 < count < rows:
+            raise ValueError(f"X has {rows} rows: too few to hold out {budget.held_out:.0%}")
+        held, kept = order[:count], order[count:]
+        optimiser = torch.optim.Adam(module.parameters(), lr=budget.rate)
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, budget.epochs)
+        best = torch.tensor(math.inf)
+        state = {name: value.detach().clone() for name, value in module.named_parameters()}
+        for _ in range(budget.epochs):
+            shuffled = kept[torch.randperm(len(kept), generator=generator)]
+            for batch in shuffled.split(budget.batch_size):
+                optimiser.zero_grad(set_to_none=True)
+                loss(batch).sum().backward()
+                optimiser.step()
+            schedule.step()
+            with torch.no_grad():
+                judged = loss(held)
+                better = judged < best
+                best = torch.where(better, judged, best)
+                for name, value in module.named_parameters():
+                    keep = better.view(-1, *[1] * (value.dim() - 1))
+                    state[name] = torch.where(keep, value, state[name])
+        module.load_state_dict(state, strict=False)
+
+
+class EnvironmentClassifier(NetworkBaseline):
     """The penultimate layer of a network that tells the environments apart.
 
     It sees what the contrastive method sees, and is asked the same question; only the
@@ -34,17 +137,16 @@ class EnvironmentClassifier(Baseline):
     def __init__(
         self, n_components: int = 32, *, seed: int = 0, budget: Budget | None = None
     ) -> None:
-        self.n_components = as_count(n_components, "n_components")
-        self.seed = as_count(seed, "seed", minimum=0)
-        self.budget = budget or Budget()
+        super().__init__(seed=seed, budget=budget)
+        self.n_components = n_components
 
     def _fit(self, X: Array, environment: np.ndarray, valuations: Array | None) -> None:
-        self.scaled = Standardisation(X)
-        x, label = self.scaled(X), torch.as_tensor(environment)
-        seeds = [1000 * self.seed + i for i in range(len(X))]
+        x, label = self._start(X), torch.as_tensor(environment)
+        seeds = self._seeds(len(X))
         generators = [torch.Generator().manual_seed(seed + 500) for seed in seeds]
-        self.encoder = MLPEncoder(X.shape[2], self.n_components, seeds)
-        last = StackedLinear(self.n_components, int(label.max()) + 1, generators)
+        width = as_count(self.n_components, "n_components")
+        self.encoder_ = MLPEncoder(X.shape[2], width, seeds)
+        last = StackedLinear(width, int(label.max()) + 1, generators)
 
         def loss(index: Tensor) -> Tensor:
             logits = last(self._codes(x[:, index]))
@@ -52,77 +154,11 @@ class EnvironmentClassifier(Baseline):
             losses = functional.cross_entropy(logits.transpose(1, 2), target, reduction="none")
             return losses.mean(dim=1)
 
-        module = nn.ModuleList([self.encoder, last])
-        self.held_out_loss = train(module, loss, X.shape[1], self.budget, self.seed).numpy()
+        self._train(nn.ModuleList([self.encoder_, last]), loss, X.shape[1])
 
     def _codes(self, x: Tensor) -> Tensor:
-        return functional.leaky_relu(self.encoder(x), 0.2)
+        return functional.leaky_relu(self.encoder_(x), 0.2)
 
     @torch.no_grad()
     def _transform(self, X: Array) -> Array:
-        return self._codes(self.scaled(X)).double().numpy()
-
-
-class Supervised(Baseline):
-    """Regression of the true valuations on all observations: the ceiling of an encoder.
-
-    Parameters
-    ----------
-    encoder : {"linear", "mlp"}
-        Least squares in closed form, or a network of the authors' size that corrects it.
-    seed : int
-    budget : Budget, optional
-        Of the network.
-    """
-
-    needs_valuations = True
-
-    def __init__(
-        self,
-        encoder: Literal["linear", "mlp"] = "mlp",
-        *,
-        seed: int = 0,
-        budget: Budget | None = None,
-    ) -> None:
-        if encoder not in ("linear", "mlp"):
-            raise ValueError(f"encoder must be 'linear' or 'mlp', got {encoder!r}")
-        self.encoder = encoder
-        self.seed = as_count(seed, "seed", minimum=0)
-        self.budget = budget or Budget()
-
-    def _fit(self, X: Array, environment: np.ndarray, valuations: Array | None) -> None:
-        assert valuations is not None  # Baseline.fit has seen to it
-        truth = valuations
-        self.scaled = Standardisation(X)
-        x = self.scaled(X)
-        start = np.stack([_least_squares(a, b) for a, b in zip(x.numpy(), truth, strict=True)])
-        weight = torch.as_tensor(start, dtype=torch.float32)
-        seeds = [1000 * self.seed + i for i in range(len(X))]
-        self.network: Encoder
-        if self.encoder == "linear":
-            linear = LinearEncoder(X.shape[2], truth.shape[2], seeds)
-            linear.layer.weight.data = weight
-            self.network = linear
-            return
-        # As the book's best estimator does: from the linear solution, which it corrects.
-        network = MLPEncoder(X.shape[2], truth.shape[2], seeds, skip=True)
-        unit = truth.std(axis=1, keepdims=True)
-        target = torch.as_tensor((truth - truth.mean(axis=1, keepdims=True)) / unit).float()
-        network.start_linear(weight / torch.as_tensor(unit).float())
-        self.network = network
-
-        def loss(index: Tensor) -> Tensor:
-            return (network(x[:, index]) - target[:, index]).square().mean(dim=(1, 2))
-
-        self.held_out_loss = train(network, loss, X.shape[1], self.budget, self.seed).numpy()
-
-    @torch.no_grad()
-    def _transform(self, X: Array) -> Array:
-        return self.network(self.scaled(X)).double().numpy()
-
-
-def _least_squares(X: Array, valuations: Array) -> Array:
-    """Return the weights of the regression on centred columns, shape (d_x, n)."""
-    return np.linalg.lstsq(X.astype(np.float64), valuations - valuations.mean(axis=0), rcond=1e-7)[
-        0
-    ]
+        return self._codes(self._scaled(X)).double().numpy()

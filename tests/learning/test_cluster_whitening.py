@@ -1,5 +1,7 @@
 """Clustered bases: coordinates in which clusters are alike, and the estimator that uses them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,13 +15,11 @@ from conceptnb.core.scores import mcc, r2  # noqa: E402
 from conceptnb.learning.cluster_whitening import (  # noqa: E402  # noqa: E402
     ROWS,
     ClusterWhitening,
-    fit_clustered,
     slope_disagreement,
 )
 from conceptnb.learning.data import stack  # noqa: E402
-from conceptnb.results.store import Result  # noqa: E402
-from conceptnb.studies.synthetic_report import paired_scores, slopes_of_the_truth  # noqa: E402
-from conceptnb.studies.synthetic_tables import fit_problems  # noqa: E402
+from conceptnb.learning.fitting import fit  # noqa: E402
+from conceptnb.learning.recipes import CLUSTER_WHITENED  # noqa: E402
 
 CENTRES = np.array([[0.0, 0.0], [4.0, 1.0], [-1.0, 5.0]])
 
@@ -108,53 +108,19 @@ def problems():
 def test_a_problem_alone_ends_as_in_a_stack(problems):
     Z = problems[1].fresh(500)
     x = problems[1].mixing(Z)
-    together = fit_problems(problems, "clustered", progress=False).valuations([x, x])[1]
-    alone = fit_problems(problems[1:], "clustered", progress=False).valuations([x])[0]
-    np.testing.assert_allclose(together, alone, atol=1e-2)
+    together = fit(problems, CLUSTER_WHITENED).transform([x, x])[1]
+    alone = fit(problems[1:], CLUSTER_WHITENED)
+    assert alone.held_out_loss.shape == (1, 1)  # of the network that is kept
+    np.testing.assert_allclose(together, alone.transform([x])[0], atol=1e-2)
     assert mcc(problems[1].valuations(Z), together) > 0.9
 
 
 def test_bad_arguments_say_what_is_wrong(problems):
     problem = problems[0]
-    targets = problem.design.M > 0
     with pytest.raises(ValueError, match="n_clusters"):
-        fit_clustered([problem.X], problem.environment, targets, n_clusters=0)
+        replace(CLUSTER_WHITENED, n_clusters=0)
     with pytest.raises(ValueError, match="n_clusters is 2000"):
-        fit_clustered([problem.X], problem.environment, targets, n_clusters=2000)
+        fit([problem], replace(CLUSTER_WHITENED, n_clusters=2000))
+    constant = stack([0 * problem.X], problem.environment, problem.design.M > 0)
     with pytest.raises(ValueError, match="constant"):
-        fit_clustered([0 * problem.X], problem.environment, targets)
-    with pytest.raises(ValueError, match="seeds has 2 entries for 1 problems"):
-        fit_clustered([problem.X], problem.environment, targets, seeds=[1, 2])
-
-
-def test_truth_has_one_slope_where_mixing_is_linear_and_hardly_where_it_is_not():
-    straight, bent = (
-        slopes_of_the_truth(draw_problem(Setting(mixing, 3, 4, 6), 3, samples=1000))
-        for mixing in ("linear", "nonlinear")
-    )
-    assert straight["whitened"] == pytest.approx(0, abs=1e-6)
-    assert straight["clusters"] < 0.02  # clusters have nearly one covariance: estimated apart
-    assert bent["clusters"] < bent["whitened"]
-
-
-def test_pairs_are_compared_on_the_rows_and_seeds_that_both_have():
-    def result(estimator, sizes, scores, seeds=(1, 2)):
-        rows = [
-            {"mixing": "nonlinear", "n": 2, "dz": d_z, "dx": 9, "estimator": estimator}
-            for d_z in sizes
-        ]
-        notes = {"by_seed": [{"mcc_fresh": values} for values in scores]}
-        return Result("t", rows, "", [], "", list(seeds), 0.0, {}, notes)
-
-    first = result("best", [3, 4], [[0.5, 0.6], [0.8, 0.9]])
-    second = result("clustered", [4], [[0.9, 0.8]])
-    [line] = paired_scores(first, second, "mcc").frame().to_dict("records")
-    assert line == {
-        "(n, d_z, d_x)": "(2, 4, 9)",
-        "best": "0.850 ± 0.050",
-        "clustered": "0.850 ± 0.050",
-        "difference": "0.000 ± 0.100",
-        "higher in": "1 of 2",
-    }
-    with pytest.raises(ValueError, match="other seeds"):
-        paired_scores(first, result("clustered", [4], [[0.9]], seeds=[3]), "mcc")
+        fit(constant, CLUSTER_WHITENED)

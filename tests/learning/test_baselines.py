@@ -1,29 +1,25 @@
 """Baselines: closed forms, independent computations of their objectives, their errors."""
 
-import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
+from sklearn.base import clone
+from sklearn.decomposition import PCA, FastICA
 
 torch = pytest.importorskip("torch")
 
-from conceptnb import cli, results  # noqa: E402
 from conceptnb.core.causal import LinearSCM, ratio_form  # noqa: E402
 from conceptnb.core.problems import TABLE_1, Setting, draw_problem  # noqa: E402
 from conceptnb.core.scores import mcc, r2  # noqa: E402
-from conceptnb.learning.baselines.classical import (  # noqa: E402
-    IndependentComponents,
-    PrincipalComponents,
-    RandomProjection,
-)
-from conceptnb.learning.baselines.interventional import Interventional, InterventionalHead  # noqa: E402
-from conceptnb.learning.baselines.ivae import IVAE, IVAENetwork  # noqa: E402
-from conceptnb.learning.baselines.network_training import Budget  # noqa: E402
-from conceptnb.learning.baselines.networks import EnvironmentClassifier, Supervised  # noqa: E402
-from conceptnb.learning.training import TrainingConfig  # noqa: E402
-from conceptnb.studies import baseline_comparison as compare  # noqa: E402
-from conceptnb.studies.baseline_comparison import METHODS, make_method  # noqa: E402
+from conceptnb.learning.baselines.baseline import EachProblem, RandomProjection  # noqa: E402
+from conceptnb.learning.baselines.ivae import IVAE, _Network  # noqa: E402
+from conceptnb.learning.baselines.networks import Budget, EnvironmentClassifier  # noqa: E402
+from conceptnb.learning.baselines.supervised import Supervised  # noqa: E402
+from conceptnb.learning.fitting import fit  # noqa: E402
+from conceptnb.learning.heads import InterventionalHead  # noqa: E402
+from conceptnb.learning.recipes import INTERVENTIONAL  # noqa: E402
 
 QUICK = Budget(epochs=2, batch_size=256)
 
@@ -35,7 +31,7 @@ def linear_problem():
 
 def test_principal_components_are_the_singular_vectors(linear_problem):
     X = linear_problem.X
-    codes = PrincipalComponents(3).fit(X, linear_problem.environment).transform(X)
+    codes = EachProblem(PCA(3, whiten=True)).fit(X, linear_problem.environment).transform(X)
     centred = X - X.mean(axis=0)
     left, _, _ = np.linalg.svd(centred, full_matrices=False)
     expected = left[:, :3] * np.sqrt(len(X) - 1)
@@ -48,7 +44,7 @@ def test_independent_components_of_independent_sources():
     sources = rng.uniform(-1, 1, size=(4000, 3))
     X = sources @ rng.normal(size=(3, 5))
     environment = np.repeat([0, 1], 2000)
-    codes = IndependentComponents(3).fit(X, environment).transform(X)
+    codes = EachProblem(FastICA(3, random_state=0)).fit(X, environment).transform(X)
     assert mcc(sources, codes) > 0.99
 
 
@@ -74,7 +70,7 @@ def test_random_projection_is_affine_and_needs_no_more(linear_problem):
 
 def test_elbo_is_what_scipy_computes():
     """One row: log-likelihood by scipy, KL by quadrature, both at fixed parameters."""
-    network = IVAENetwork(d_x=3, k=2, n_labels=2, seeds=[5], width=4, noise=0.2).double()
+    network = _Network(d_x=3, k=2, n_labels=2, seeds=[5], width=4, noise=0.2).double()
     with torch.no_grad():
         network.prior_log_variance += torch.tensor([[[0.3, -0.4], [0.1, 0.7]]])
     rng = np.random.default_rng(1)
@@ -170,31 +166,38 @@ def test_a_stack_and_each_problem_alone_agree(linear_problem):
     other = draw_problem(TABLE_1[0], 5, samples=400)
     X = np.stack([linear_problem.X, other.X])
     environment = linear_problem.environment
-    targets = linear_problem.design.M > 0
-    config = TrainingConfig(loss="softmax", epochs=2, batch_size=256)
-    for make in (
-        lambda: PrincipalComponents(2),
-        lambda: EnvironmentClassifier(8, budget=QUICK),
-        lambda: Interventional(targets, starts=1, config=config),
-    ):
-        together = make().fit(X, environment).transform(X)[0]
-        alone = make().fit(X[0], environment).transform(X[0])
+    for method in (EachProblem(PCA(2)), EnvironmentClassifier(8, budget=QUICK)):
+        together = clone(method).fit(X, environment).transform(X)[0]
+        alone = clone(method).fit(X[0], environment).transform(X[0])
         np.testing.assert_allclose(together, alone, rtol=1e-3, atol=1e-3)
+    recipe = replace(INTERVENTIONAL, training=replace(INTERVENTIONAL.training, epochs=2))
+    together = fit([linear_problem, other], recipe).transform(X)[0]
+    alone = fit([linear_problem], recipe).transform(X[:1])[0]
+    np.testing.assert_allclose(together, alone, rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_every_method_has_the_interface(name, linear_problem):
+@pytest.mark.parametrize(
+    "method",
+    [
+        RandomProjection(2),
+        EachProblem(PCA(2)),
+        EnvironmentClassifier(4, budget=QUICK),
+        IVAE(2, budget=QUICK),
+        Supervised("linear"),
+        Supervised("mlp", budget=QUICK),
+    ],
+    ids=lambda method: type(method).__name__,
+)
+def test_every_baseline_is_an_estimator_of_scikit_learn(method, linear_problem):
     p = linear_problem
-    learner = make_method(name, p)
-    if hasattr(learner, "budget"):
-        learner.budget = QUICK
-    if hasattr(learner, "config"):
-        learner.config = TrainingConfig(loss="softmax", epochs=2, batch_size=256)
-    learner.fit(p.X, p.environment, p.valuations())
+    learner = clone(method).fit(p.X, p.environment, p.valuations())
+    assert repr(learner) == repr(method)
     codes = learner.transform(p.X[:7])
     assert codes.shape[0] == 7
     assert np.isfinite(codes).all()
     np.testing.assert_allclose(learner.transform(p.X[None, :7])[0], codes)
+    again = clone(method).fit_transform(p.X, p.environment, valuations=p.valuations())
+    np.testing.assert_allclose(again[:7], codes, atol=1e-6)
 
 
 def test_errors_name_the_argument(linear_problem):
@@ -205,51 +208,37 @@ def test_errors_name_the_argument(linear_problem):
         Supervised("linear").fit(p.X, p.environment)
     with pytest.raises(ValueError, match="valuations must have leading shape"):
         Supervised("linear").fit(p.X, p.environment, p.valuations()[:-1])
-    with pytest.raises(ValueError, match="PrincipalComponents is not fitted"):
-        PrincipalComponents(2).transform(p.X)
+    with pytest.raises(ValueError, match="not fitted yet"):
+        EachProblem(PCA(2)).transform(p.X)
     with pytest.raises(ValueError, match="was fitted to 1 of 4"):
         RandomProjection(1).fit(p.X, p.environment).transform(p.X[:, :3])
-    with pytest.raises(ValueError, match="n_components must be at most 4"):
-        PrincipalComponents(9).fit(p.X, p.environment)
+    with pytest.raises(ValueError, match="n_components=9 must be between"):
+        EachProblem(PCA(9)).fit(p.X, p.environment)
     with pytest.raises(ValueError, match="X must have shape"):
         RandomProjection(1).fit(np.zeros(3), [0, 1, 1])
     with pytest.raises(ValueError, match="encoder must be"):
-        Supervised("cubic")  # type: ignore[arg-type]
+        Supervised("cubic").fit(p.X, p.environment, p.valuations())  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="noise must be positive"):
-        IVAE(2, noise=0.0)
-    with pytest.raises(ValueError, match="targets must have shape"):
-        Interventional(np.ones((2, 2), bool)).fit(p.X, p.environment)
-    with pytest.raises(ValueError, match="name must be one of"):
-        make_method("magic", p)
+        IVAE(2, noise=0.0).fit(p.X, p.environment)
+    with pytest.raises(ValueError, match="n_components must be at least 1"):
+        RandomProjection(0).fit(p.X, p.environment)
     with pytest.raises(ValueError, match="rate must be positive"):
         Budget(rate=0.0)
 
 
-def test_command_writes_rows_with_provenance(tmp_path, capsys):
-    out = tmp_path / "few.json"
-    words = ["reproduce", "baselines", "--method", "PCA", "--rows", "1", "--seeds", "2"]
-    words += ["--samples", "100"]
-    words += ["--out", str(out), "--checkpoints", str(tmp_path / "rows")]
-    assert cli.main(words) == cli.main(words) == 0
-    kept = json.loads(out.read_text())
-    assert [row["codes"] for row in kept["rows"]] == [3]
-    assert len(kept["notes"]["by_seed"][0]["mcc"]) == 2
-    assert "PCA" in capsys.readouterr().out
-    assert cli.main(["reproduce", "baselines", "--seeds", "0"]) == 1
+def test_supervised_bound_is_least_squares_where_the_encoder_is_linear(linear_problem):
+    p = linear_problem
+    Z = p.fresh(2000)
+    codes = Supervised("linear").fit(p.X, p.environment, p.valuations()).transform(p.mixing(Z))
+    assert r2(p.valuations(Z), codes) == pytest.approx(1, abs=1e-4)
+    assert mcc(p.valuations(Z), codes) == pytest.approx(1, abs=1e-4)
 
 
-def test_cross_fitted_scores_are_those_of_unseen_halves():
-    row = compare(Setting("linear", 2, 3, 4), "PCA", [3], samples=100)
-    assert row["r2_cross_mean"] == pytest.approx(1, abs=1e-6)  # linear mixing, all of z
-    assert row["mcc_cross_mean"] <= row["mcc_mean"] + 0.01
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", ["PCA", "concepts"])
-def test_stored_row_is_what_the_code_computes(method):
-    """One row of the stored table, computed again."""
-    stored = results.load("synthetic_baselines")
-    index = next(i for i, row in enumerate(stored.rows) if row["method"] == method)
-    row = compare(TABLE_1[0], method, stored.seeds, samples=stored.notes["samples"])
-    for name, values in stored.notes["by_seed"][index].items():
-        np.testing.assert_allclose(row[name], values, atol=5e-3, err_msg=name)
+def test_supervised_network_does_no_worse_than_least_squares():
+    p = draw_problem(Setting("nonlinear", 2, 3, 4), 3, samples=1000)
+    Z = p.fresh(3000)
+    straight, bent = (
+        method.fit(p.X, p.environment, p.valuations()).transform(p.mixing(Z))
+        for method in (Supervised("linear"), Supervised("mlp", budget=Budget(10, rate=0.01)))
+    )
+    assert r2(p.valuations(Z), bent) > r2(p.valuations(Z), straight)
