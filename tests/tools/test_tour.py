@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import ast
 import itertools
 import re
 import tomllib
@@ -24,19 +24,29 @@ def named(page, pattern):
 
 
 def exists(dotted):
-    """Return whether a dotted name is a module, or what one holds."""
+    """Return whether a dotted name is a module or what one offers; nothing is imported."""
     parts = dotted.split(".")
     for end in range(len(parts), 0, -1):
-        try:
-            found = importlib.import_module(".".join(parts[:end]))
-        except ModuleNotFoundError:
-            continue
-        for name in parts[end:]:
-            if not hasattr(found, name):
-                return False
-            found = getattr(found, name)
-        return True
+        path = ROOT.joinpath(*parts[:end])
+        for file in (path.with_suffix(".py"), path / "__init__.py"):
+            if file.is_file():
+                offered = names_of(ast.parse(file.read_text(encoding="utf-8")))
+                return all(name in offered for name in parts[end:])
     return False
+
+
+def names_of(tree):
+    """Return what a module defines, imports or offers by name to be loaded on first use."""
+    found = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.Name(id=name):
+                found.add(name)
+            case ast.alias(name=name, asname=other):
+                found.add(other or name)
+            case ast.Constant(value=str(name)):
+                found.add(name)
+    return found
 
 
 @pytest.mark.parametrize("page", PAGES)
