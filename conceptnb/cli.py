@@ -48,14 +48,9 @@ DESCRIPTION = "Concept-based representation learning: the package under the book
 
 COMMANDS: tuple[Command, ...] = (
     Command(
-        "reproduce clip",
-        "conceptnb.studies.commands.reproduce_clip",
-        "Tables 2 to 5: concept directions in CLIP embeddings of 3D Shapes",
-    ),
-    Command(
         "train-clip",
         "conceptnb.studies.commands.train_clip",
-        "train one of the two small CLIP towers on rendered images",
+        "train one of the two small CLIP models on rendered images",
     ),
     Command(
         "reproduce steering",
@@ -66,11 +61,6 @@ COMMANDS: tuple[Command, ...] = (
         "benchmark steering",
         "conceptnb.studies.commands.benchmark_steering",
         "CPU time of a steering matrix under generate, and of multiple choice",
-    ),
-    Command(
-        "reproduce neighbours",
-        "conceptnb.studies.commands.reproduce_neighbours",
-        "components without labels, and unmixing, on states of the small language models",
     ),
     Command(
         "train-world",

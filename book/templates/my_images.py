@@ -1,5 +1,6 @@
 """From a folder of images with labels to concept directions: change the first lines, and run it."""
 
+from conceptnb import plotting
 from conceptnb.embeddings.own_images import learn_directions, pixel_components, read_images
 
 FOLDER = "pictures"  # all images of one size
@@ -11,4 +12,4 @@ if __name__ == "__main__":
     report = learn_directions(images, embed=EMBED)
     print(report.summary().to_string(index=False))
     print(*report.warnings or ["no warnings"], sep="\n")
-    report.plot().savefig("directions.png")
+    plotting.reports.valuations_by_value(report).savefig("directions.png")

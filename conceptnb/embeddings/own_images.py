@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from pathlib import Path
 
-import matplotlib.image
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from PIL import Image, UnidentifiedImageError
+from scipy.stats.contingency import association
 from sklearn.decomposition import PCA
 
 from conceptnb.core.table_files import read_table, require_columns
 from conceptnb.core.validation import Array, as_points
-from conceptnb.embeddings.directions.estimator import ConceptDirections
-from conceptnb.embeddings.directions.evaluation import half_split, separation
+from conceptnb.embeddings.directions.factor_report import FactorReport, report_factors
 
 Images = NDArray[np.uint8]
 Embed = Callable[[Images], Array]
@@ -23,12 +24,14 @@ Embed = Callable[[Images], Array]
 FEWEST_IMAGES = 4
 """Images that a value needs, so that both halves have some."""
 
+_SHRINKAGE = 0.05  # own folders are small: pull covariances further to the average
+
 
 @dataclass(frozen=True, eq=False)
 class LabelledImages:
     """Images and what is said about them.
 
-    Attributes
+    Parameters
     ----------
     pixels : uint8 ndarray of shape (images, height, width, 3)
     labels : DataFrame
@@ -109,17 +112,13 @@ def _read_image(path: Path, where: str) -> Images:
     if not path.is_file():
         raise ValueError(f"{where}: there is no file {path}; is `folder` the right one?")
     try:
-        image = matplotlib.image.imread(path)
-    except (OSError, SyntaxError, ValueError) as error:
+        with Image.open(path) as image:
+            return np.asarray(image.convert("RGB"))
+    except (OSError, SyntaxError, UnidentifiedImageError) as error:
         raise ValueError(
             f"{where}: {path} cannot be read as an image ({type(error).__name__}). Open it in a "
             "viewer and save it again, as PNG or JPEG"
         ) from None
-    if image.ndim == 2:
-        image = np.repeat(image[:, :, None], 3, axis=2)
-    if image.dtype != np.uint8:  # PNG comes as shares of full brightness
-        image = np.round(image * 255).astype(np.uint8)
-    return image[:, :, :3]
 
 
 def pixel_components(images: Images, n_components: int = 30) -> Array:
@@ -137,47 +136,16 @@ def pixel_components(images: Images, n_components: int = 30) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class FactorDirections:
-    """What an embedding knows of one factor, judged on images not learned from.
-
-    Attributes
-    ----------
-    factor : str
-    directions : ConceptDirections
-        Fitted on one half of the images.
-    values : list of str
-    valuations : ndarray of shape (images of the other half,)
-        Along the leading direction.
-    labels : ndarray of str, of the same images
-    accuracy, chance, control : float
-        Share of test images whose nearest concept plane is that of their value; share of the
-        most frequent value; accuracy after the same with labels in random order.
-    eta2 : float
-        Between-class share of the variance of `valuations`.
-    """
-
-    factor: str
-    directions: ConceptDirections
-    values: list[str]
-    valuations: Array
-    labels: NDArray[np.str_]
-    accuracy: float
-    chance: float
-    control: float
-    eta2: float
-
-
-@dataclass(frozen=True, eq=False)
 class DirectionReport:
     """Directions of all factors, and what speaks against them.
 
-    Attributes
+    Parameters
     ----------
-    factors : dict of str to FactorDirections
+    factors : dict of str to FactorReport
     warnings : list of str
     """
 
-    factors: dict[str, FactorDirections]
+    factors: dict[str, FactorReport]
     warnings: list[str] = field(default_factory=list)
 
     def summary(self) -> pd.DataFrame:
@@ -185,10 +153,11 @@ class DirectionReport:
         return pd.DataFrame(
             {
                 "factor": name,
-                "values": len(found.values),
+                "values": len(found.concept.classes_),
+                "dimensions": len(found.concept.directions_),
                 "accuracy": round(found.accuracy, 3),
                 "chance": round(found.chance, 3),
-                "shuffled labels": round(found.control, 3),
+                "shuffled labels": round(found.accuracy_shuffled, 3),
                 "η²": round(found.eta2, 3),
             }
             for name, found in self.factors.items()
@@ -205,7 +174,7 @@ def learn_directions(
     images : LabelledImages
     embed : callable
         Maps uint8 images (images, height, width, 3) to embeddings (images, dimensions): raw
-        pixels in principal components by default, or the image tower of any model.
+        pixels in principal components by default, or the image encoder of any model.
     seed : int
         Of the split, and of the order of labels in the control.
 
@@ -221,44 +190,13 @@ def learn_directions(
     Z = as_points(embed(images.pixels), "embed(images)")
     if len(Z) != len(images.pixels):
         raise ValueError(f"embed returned {len(Z)} rows for {len(images.pixels)} images")
-    rng = np.random.default_rng(seed)
-    train, test = half_split(len(Z), rng)
-    factors = {
-        name: _learn_factor(name, Z, images.labels[name].to_numpy(dtype=str), train, test, rng)
-        for name in images.labels.columns
-    }
-    return DirectionReport(factors, _warnings(factors, images.labels, Z.shape[1], len(train)))
-
-
-def _learn_factor(
-    name: str,
-    Z: Array,
-    labels: NDArray[np.str_],
-    train: NDArray[np.intp],
-    test: NDArray[np.intp],
-    rng: np.random.Generator,
-) -> FactorDirections:
-    values, codes = np.unique(labels, return_inverse=True)
-    k = min(len(values) - 1, Z.shape[1])
-    fitted = ConceptDirections(n_components=k, shrinkage=0.05).fit(Z[train], codes[train])
-    shuffled = ConceptDirections(n_components=k, shrinkage=0.05)
-    shuffled.fit(Z[train], rng.permutation(codes[train]))
-    valuations = fitted.transform(Z[test])[:, 0]
-    return FactorDirections(
-        factor=name,
-        directions=fitted,
-        values=values.tolist(),
-        valuations=valuations,
-        labels=labels[test],
-        accuracy=float(fitted.score(Z[test], codes[test])),
-        chance=float(np.bincount(codes[test]).max() / len(test)),
-        control=float(shuffled.score(Z[test], codes[test])),
-        eta2=separation(valuations, codes[test]),
-    )
+    labels = {str(name): column.to_numpy(dtype=str) for name, column in images.labels.items()}
+    factors = report_factors(Z, labels, np.random.default_rng(seed), shrinkage=_SHRINKAGE)
+    return DirectionReport(factors, _warnings(factors, images.labels, Z.shape[1], len(Z) // 2))
 
 
 def _warnings(
-    factors: dict[str, FactorDirections], labels: pd.DataFrame, dimensions: int, n_train: int
+    factors: dict[str, FactorReport], labels: pd.DataFrame, dimensions: int, n_train: int
 ) -> list[str]:
     said = []
     if n_train < 3 * dimensions:
@@ -269,29 +207,20 @@ def _warnings(
     for name, found in factors.items():
         # Three standard errors of a share, so that luck does not pass for knowledge.
         luck = 3 * np.sqrt(found.chance * (1 - found.chance) / len(found.labels))
-        if found.accuracy < max(found.chance, found.control) + luck:
+        control = max(found.chance, found.accuracy_shuffled)
+        if found.accuracy < control + luck:
             said.append(
                 f"{name!r} is not read better than by chance ({found.accuracy:.2f} against "
-                f"{max(found.chance, found.control):.2f}): this embedding does not show it "
-                "linearly."
+                f"{control:.2f}): this embedding does not show it linearly."
             )
         fewest = labels[name].value_counts()
         if fewest.min() < 30:
             said.append(f"{name!r} = {fewest.idxmin()!r} has {fewest.min()} images only.")
-    names = list(labels.columns)
-    for i, one in enumerate(names):
-        for other in names[i + 1 :]:
-            if (strength := association(labels[one], labels[other])) > 0.5:
-                said.append(
-                    f"{one!r} and {other!r} go together in this folder (Cramér's V "
-                    f"{strength:.2f}): a direction for one reads the other. Balance the images."
-                )
+    for one, other in combinations(labels.columns, 2):
+        counts = pd.crosstab(labels[one], labels[other]).to_numpy()
+        if (strength := association(counts, method="cramer")) > 0.5:
+            said.append(
+                f"{one!r} and {other!r} go together in this folder (Cramér's V "
+                f"{strength:.2f}): a direction for one reads the other. Balance the images."
+            )
     return said
-
-
-def association(first: pd.Series, second: pd.Series) -> float:
-    """Return Cramér's V of two columns of labels: 0 if independent, 1 if one tells the other."""
-    counts = pd.crosstab(first.to_numpy(), second.to_numpy()).to_numpy(dtype=float)
-    expected = counts.sum(1, keepdims=True) * counts.sum(0) / counts.sum()
-    chi2 = ((counts - expected) ** 2 / expected).sum()
-    return float(np.sqrt(chi2 / counts.sum() / (min(counts.shape) - 1)))

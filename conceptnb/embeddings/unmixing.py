@@ -3,78 +3,110 @@
 Liu, Gao, Gong, van den Hengel and Shi (2026) derive that a next-token model's state is
 approximately a linear mixture of log-posteriors, f(x) ≈ A [log p(c_j | x)]_j + b, and look for the
 log-posteriors z of the concepts c_j, with the sparsity on the posteriors exp(z) and not on the
-codes z. This is a small stand-in for their method and none of its authors' variants: one matrix
-for both directions, the plainest penalty, a quasi-Newton solver.
+representation z. This is a small stand-in for their method and none of its authors' variants: one
+matrix for both directions, the plainest penalty, a quasi-Newton solver.
 """
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import minimize
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from conceptnb.core.validation import as_points
-
-Array = NDArray[np.float64]
+from conceptnb.core.validation import Array
 
 
-def unmix(X: ArrayLike, n_components: int, rng: np.random.Generator, weight: float = 1.0) -> Array:
-    """Find directions along which whitened samples look like log-posteriors of concepts.
+class Unmixing(TransformerMixin, BaseEstimator):
+    """Directions along which whitened samples look like log-posteriors of concepts.
 
     Minimises `unmixing_loss` from a random start, over matrices W with columns of unit length.
 
     Parameters
     ----------
-    X : (samples, dimensions), whitened: mean zero, covariance the identity
     n_components : int
         Number of log-posteriors; there may be more of them than dimensions.
-    rng : source of the start
-    weight : of the posteriors against the reconstruction
+    weight : float
+        Of the posteriors against the reconstruction.
+    random_state : int or numpy.random.Generator
+        Source of the start.
 
-    Returns
-    -------
-    W : (dimensions, n_components)
-        ``X @ W`` are the log-posteriors, in unit variance and without their constant: neither is
-        determined by a linear mixture. Nor is which of two values a component stands for, since
-        log (1 - p) falls where log p rises.
-
-    Raises
-    ------
-    ValueError
-        If X is not whitened, or there is no component or no positive weight.
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, dimensions)
+        Columns of W as rows. ``X @ components_.T`` are the log-posteriors, in unit variance and
+        without their constant: neither is determined by a linear mixture. Nor is which of two
+        values a component stands for, since log (1 - p) falls where log p rises.
     """
-    points = as_points(X, "X")
-    if n_components < 1:
-        raise ValueError(f"n_components={n_components} must be at least 1")
-    if not 0 < weight < np.inf:
-        raise ValueError(f"weight={weight} must be positive and finite")
-    away = np.abs(points.T @ points / len(points) - np.eye(points.shape[1])).max()
-    if max(away, np.abs(points.mean(axis=0)).max()) > 0.05:
-        raise ValueError(
-            "X is not whitened: its columns must have mean zero, variance one and no correlation. "
-            "sklearn.decomposition.PCA(whiten=True) does that"
-        )
-    start = rng.normal(size=(points.shape[1], n_components))
 
-    def loss(flat: Array) -> tuple[float, Array]:
-        value, slope = unmixing_loss(flat.reshape(start.shape), points, weight)
-        return value, slope.ravel()
+    def __init__(
+        self,
+        n_components: int,
+        weight: float = 1.0,
+        random_state: int | np.random.Generator = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.weight = weight
+        self.random_state = random_state
 
-    found = minimize(loss, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 200})
-    return _unit(found.x.reshape(start.shape))
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Learn W from whitened samples (samples, dimensions): mean zero, covariance 1.
+
+        Raises
+        ------
+        ValueError
+            If X is not whitened, or there is no component or no positive weight.
+        """
+        points = validate_data(self, X, dtype=np.float64)
+        if self.n_components < 1:
+            raise ValueError(f"n_components={self.n_components} must be at least 1")
+        if not 0 < self.weight < np.inf:
+            raise ValueError(f"weight={self.weight} must be positive and finite")
+        away = np.abs(points.T @ points / len(points) - np.eye(points.shape[1])).max()
+        if max(away, np.abs(points.mean(axis=0)).max()) > 0.05:
+            raise ValueError(
+                "X is not whitened: its columns must have mean zero, variance one and no "
+                "correlation. sklearn.decomposition.PCA(whiten=True) does that"
+            )
+        rng = np.random.default_rng(self.random_state)
+        start = rng.normal(size=(points.shape[1], self.n_components))
+
+        def loss(flat: Array) -> tuple[float, Array]:
+            value, slope = unmixing_loss(flat.reshape(start.shape), points, self.weight)
+            return value, slope.ravel()
+
+        found = minimize(loss, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 200})
+        self.components_ = _unit(found.x.reshape(start.shape)).T
+        return self
+
+    def transform(self, X: ArrayLike) -> Array:
+        """Log-posteriors (samples, n_components), up to unit and constant."""
+        check_is_fitted(self)
+        return validate_data(self, X, dtype=np.float64, reset=False) @ self.components_.T
 
 
 def unmixing_loss(W: Array, X: Array, weight: float = 1.0) -> tuple[float, Array]:
     """Return what whitened samples lose in unmixing and mixing, plus the mean posterior.
 
     With the columns of W scaled to unit length and z = X W, the loss is
-    ‖X - z Wᵀ‖² a sample and dimension, plus `weight` times the mean of exp(z). Of whitened
+    ‖X - z Wᵀ‖² per sample and dimension, plus `weight` times the mean of exp(z). Of whitened
     samples the first term is ‖W Wᵀ - 1‖² / dimensions. Unit length fixes the variance of z, without
     which the second term could be had for nothing.
 
+    Parameters
+    ----------
+    W : ndarray of shape (dimensions, components)
+    X : ndarray of shape (samples, dimensions)
+    weight : float
+
     Returns
     -------
-    loss, gradient (dimensions, components) with respect to W
+    loss : float
+    gradient : ndarray of shape (dimensions, components)
+        With respect to W.
     """
     unit, dimensions = _unit(W), len(W)
     excess = unit @ unit.T - np.eye(dimensions)

@@ -130,9 +130,9 @@ def _scikit(answer: Any, ours: Array) -> str | None:
     return None
 
 
-ex_scikit = Construction(  # one pair's coefficients beside those fitted together: Appendix D.1
+ex_scikit = Construction(  # one pair's coefficients beside those of all pairs: Appendix D.1
     _scikit,
-    right="The same direction: fitting all pairs at once changes the cost, not the result.",
+    right="The same direction: of a convex function every solver finds the same minimum.",
     wrong={
         "64 numbers": lambda: np.ones((1, 3)),
         "points the other way": lambda: -_normal(0, 64),
@@ -350,14 +350,14 @@ ex_asked_wheel = Value(  # the accuracy of two least-squares wheels, by numpy's 
 )
 
 
-def _other_tower(Z: Array, hue: NDArray[np.intp], seen: Array, asked: NDArray[np.intp]) -> Array:
+def _other_encoder(Z: Array, hue: NDArray[np.intp], seen: Array, asked: NDArray[np.intp]) -> Array:
     fit = LinearDiscriminantAnalysis(solver="eigen", shrinkage=1e-3).fit(Z, hue)
     rows = fit.scalings_[:, :2]
     return np.array([_nearest(Z @ rows[:, :k], hue, seen @ rows[:, :k], asked) for k in (1, 2)])
 
 
-ex_other_tower = Value(  # the accuracies of discriminant directions, by scikit-learn
-    _other_tower,
+ex_other_encoder = Value(  # the accuracies of discriminant directions, by scikit-learn
+    _other_encoder,
     rtol=0,
     atol=0.03,
     entries="one direction, two",
@@ -532,9 +532,9 @@ def _longer_step(Z: Any, grid: Any) -> float:
     others = np.stack([np.delete(steps, own, axis=0).mean(axis=0) for own in range(len(steps))])
     start = number == 0
     found = ((Z[start] + 2 * others[topic[start]]) @ Z.T).argmax(axis=1)
-    wanted = grid.codes[start].copy()
-    wanted[:, sentences.factor_index("number")] = 1
-    return float((grid.codes[found] == wanted).all(axis=1).mean())
+    wanted = grid.values[start].copy()
+    wanted[:, grid.index("number")] = 1
+    return float((grid.values[found] == wanted).all(axis=1).mean())
 
 
 ex_longer_step = Value(  # the share that arrives after twice the step of the other topics
@@ -545,7 +545,7 @@ ex_longer_step = Value(  # the share that arrives after twice the step of the ot
         "It is in percent; a share was asked for.": lambda x: 100 * x,
         "That is the share that does not arrive.": lambda x: 1 - x,
     },
-    given=lambda: (sentences.load().embeddings["minilm"], sentences.grid()),
+    given=lambda: (sentences.load_embeddings().embeddings["minilm"], sentences.grid()),
 )
 
 # Without labels

@@ -68,13 +68,13 @@ def valuations_by_value(report: DirectionReport) -> Figure:
     n = len(report.factors)
     figure, axes = new_figure(1, n, height=2.9)
     for ax, found in zip(axes[0], report.factors.values(), strict=True):
-        for k, name in enumerate(found.values):
+        for k, name in enumerate(found.concept.classes_):
             own = found.valuations[found.labels == name]
             places = k + scatter_on_line(len(own), 0.3)
             colour, marker = PALETTE[k % len(PALETTE)], MARKERS[k % len(MARKERS)]
             ax.plot(own, places, marker, markersize=2.5, alpha=0.6, color=colour)
             ax.plot([own.mean()] * 2, [k - 0.35, k + 0.35], color=INK, linewidth=2)
-        ax.set_yticks(range(len(found.values)), found.values)
+        ax.set_yticks(range(len(found.concept.classes_)), found.concept.classes_)
         ax.set(title=f"{found.factor} (η² {found.eta2:.2f})", xlabel="valuation")
         ax.grid(axis="y", visible=False)
     return figure

@@ -80,11 +80,11 @@ def state_components(rows: Sequence[Row], concepts: Sequence[str]) -> Figure:
     concepts : sequence of str
         Columns.
     """
-    corpora = list(dict.fromkeys(row["world"] for row in rows))
+    corpora = list(dict.fromkeys(row["corpus"] for row in rows))
     methods = list(dict.fromkeys(row["method"] for row in rows))
     figure, axes = new_figure(1, len(corpora), height=0.36 * len(methods) + 1.1)
     for ax, corpus in zip(axes[0], corpora, strict=True):
-        own = {row["method"]: row for row in rows if row["world"] == corpus}
+        own = {row["method"]: row for row in rows if row["corpus"] == corpus}
         means = np.array([[own[method][c][0] for c in concepts] for method in methods])
         draw_grid(ax, means, methods, concepts)
         ax.set_title(corpus)

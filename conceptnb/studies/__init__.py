@@ -18,5 +18,11 @@ STUDIES: dict[str, tuple[str, str]] = {
         "baseline_comparison",
         "what a reader would try instead, on the problems of Table 1",
     ),
+    "clip": ("clip", "Tables 2 to 5: concept directions in CLIP embeddings of 3D Shapes"),
+    "clip-zeroshot": ("clip_zeroshot", "zero-shot accuracy of the two small CLIP models"),
+    "neighbours": (
+        "components_without_labels",
+        "components without labels, and unmixing, on states of the small language models",
+    ),
 }
 """What ``conceptnb reproduce`` offers: name -> module of this folder, and a line of help."""

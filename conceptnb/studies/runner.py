@@ -104,6 +104,9 @@ class Plan:
     notes : dict
         Settings, data and units; see `conceptnb.results.Result`.
     sample : Sample, optional
+    prepare : callable, optional
+        Called once, where the workers are at hand, before tasks are computed: fetches data that
+        all of them read. It changes no number, and its time is not counted.
     """
 
     file: str
@@ -112,6 +115,7 @@ class Plan:
     seeds: Sequence[int]
     notes: dict[str, Any] = field(default_factory=dict)
     sample: Sample | None = None
+    prepare: Callable[[], None] | None = None
 
     def modules(self) -> list[str]:
         """Return the modules whose functions compute and summarise."""
@@ -212,6 +216,8 @@ def run(plan: Plan, command: str, path: Path, checkpoints: Path | None = None) -
     files = {key: folder / f"{key}.json" for key in tasks}
     parts = {key: _read_part(file) for key, file in files.items() if file.is_file()}
     missing = {key: task for key, task in tasks.items() if key not in parts}
+    if missing and plan.prepare is not None:
+        plan.prepare()
     parallel = Parallel(return_as="generator_unordered")
     done = parallel(delayed(_keyed)(key, task) for key, task in missing.items())
     for key, rows, seconds in tqdm(done, desc=path.stem, total=len(missing), unit="task"):

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from conceptnb import plotting
 from conceptnb.core import example_data as examples
 from conceptnb.embeddings.own_images import (
-    association,
     learn_directions,
     pixel_components,
     read_images,
@@ -37,9 +37,9 @@ def test_what_the_pictures_show_is_found_and_what_they_do_not_show_is_not(folder
     assert abs(accuracy["weekday"] - 0.2) < 0.1
     assert [line.split()[0] for line in report.warnings] == ["'weekday'"]
     # Planes of ordered values lie in order.
-    means = report.factors["ripeness"].directions.planes_[:, 0]
+    means = report.factors["ripeness"].concept.planes_[:, 0]
     assert (np.diff(means) > 0).all() or (np.diff(means) < 0).all()
-    assert len(report.plot().axes) == 3
+    assert len(plotting.reports.valuations_by_value(report).axes) == 3
 
 
 def test_labels_that_go_together_are_warned_of(folder):
@@ -55,16 +55,6 @@ def test_few_images_in_many_dimensions_are_warned_of(folder):
     said = " ".join(learn_directions(few).warnings)
     assert "20 images to learn from in 30 dimensions" in said
     assert "images only" in said
-
-
-def test_association_is_zero_for_a_balanced_table_and_one_for_a_copy():
-    one, other = pd.Series(list("aabb")), pd.Series(list("xyxy"))
-    assert association(one, other) == pytest.approx(0)
-    assert association(one, one.str.upper()) == pytest.approx(1)
-    # By hand: counts [[3, 1], [1, 3]] have χ² = 2 over 8 rows.
-    assert association(pd.Series(list("aaaabbbb")), pd.Series(list("xxxyxyyy"))) == pytest.approx(
-        0.5
-    )
 
 
 def test_components_keep_distances():

@@ -1,5 +1,6 @@
 import hashlib
 import http.server
+import pickle
 import threading
 from typing import ClassVar
 
@@ -11,7 +12,7 @@ from conceptnb.embeddings import shapes3d as s3
 
 
 @pytest.fixture(scope="module")
-def published_path(tmp_path_factory):
+def published_path(tmp_path_factory, published_labels):
     """A file with the published layout; only the first 3,000 images are written."""
     path = tmp_path_factory.mktemp("data") / "3dshapes.h5"
     with h5py.File(path, "w") as file:
@@ -20,7 +21,7 @@ def published_path(tmp_path_factory):
         )
         index = np.arange(s3.N_IMAGES)
         images[:3000, 0, 0, :] = np.stack([index % 251, index % 241, index % 239], axis=1)[:3000]
-        file["labels"] = s3.labels_from_factors(s3.index_to_factors(index))
+        file["labels"] = published_labels(s3.index_to_factors(index))
     return path
 
 
@@ -69,11 +70,32 @@ def test_another_file_is_refused(tmp_path, write, message):
         s3.PublishedShapes(path)
 
 
-def test_labels_in_another_order_are_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("column", "label", "name"), [(3, 0.8, "scale"), (2, np.nan, "object_hue")]
+)
+def test_labels_off_the_grid_are_refused(tmp_path, published_labels, column, label, name):
     path = tmp_path / "file.h5"
     with h5py.File(path, "w") as file:
         file.create_dataset("images", *IMAGES)
-        labels = s3.labels_from_factors(s3.index_to_factors(np.arange(s3.N_IMAGES)))
+        labels = published_labels(s3.index_to_factors(np.arange(s3.N_IMAGES)))
+        labels[77, column] = label
+        file["labels"] = labels
+    with pytest.raises(ValueError, match=f"labels of {name}"):
+        s3.PublishedShapes(path)
+
+
+def test_another_process_reads_the_same_file(published_path):
+    with s3.PublishedShapes(published_path) as here:
+        there = pickle.loads(pickle.dumps(here))
+        np.testing.assert_array_equal(there.images([5]), here.images([5]))
+        there.close()
+
+
+def test_labels_in_another_order_are_refused(tmp_path, published_labels):
+    path = tmp_path / "file.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("images", *IMAGES)
+        labels = published_labels(s3.index_to_factors(np.arange(s3.N_IMAGES)))
         file["labels"] = labels[::-1]
     with pytest.raises(ValueError, match="published order"):
         s3.PublishedShapes(path)

@@ -1,5 +1,3 @@
-import time
-
 import numpy as np
 import pytest
 
@@ -120,13 +118,3 @@ def test_orientation_turns_the_room(render):
     nearest = np.argsort(distance, axis=1)[:, 1]
     assert (np.abs(nearest - np.arange(15)) <= 2).all()
     assert distance[np.triu_indices(15, 1)].min() > 0.02  # every pair can be told apart
-
-
-@pytest.mark.slow
-def test_composing_passes_five_thousand_images_a_second():
-    render = s3.Renderer(64)
-    factors = s3.sample_factors(4000, np.random.default_rng(0))
-    render(factors[:100])
-    start = time.process_time()
-    render(factors)
-    assert len(factors) / (time.process_time() - start) > 5000

@@ -108,7 +108,8 @@ def environment_report():
 
 def image_report():
     labels = np.array(["unripe", "ripe"])[np.arange(60) % 2]
-    found = SimpleNamespace(factor="ripeness", values=["unripe", "ripe"], labels=labels,
+    concept = SimpleNamespace(classes_=["unripe", "ripe"])
+    found = SimpleNamespace(factor="ripeness", concept=concept, labels=labels,
                             valuations=POINTS[:, 0], eta2=0.5)  # fmt: skip
     return SimpleNamespace(factors={"ripeness": found, "size": found})
 
@@ -226,7 +227,7 @@ CASES = {
     "reports.valuations_by_value": (image_report(),),
     "steered.frontiers": ({"alike": steering_rows()}, ["mass mean shift"]),
     "steered.state_components": (
-        [{"world": w, "method": m, "truth": [0.5, 0.1], "speaker": [0.9, 0.1]}
+        [{"corpus": w, "method": m, "truth": [0.5, 0.1], "speaker": [0.9, 0.1]}
          for w in ("alike", "by-category") for m in ("labels", "PCA")],
         ["truth", "speaker"],
     ),

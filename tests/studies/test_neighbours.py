@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from conceptnb.studies import components
+from conceptnb import results
+from conceptnb.studies import components_without_labels as components
 
 
 def independent(n=1200, seed=0, gaussian=False):
@@ -61,10 +62,14 @@ def test_a_sparse_dictionary_finds_what_is_rarely_active():
 def test_each_concept_gets_a_component_of_its_own():
     rng = np.random.default_rng(0)
     first, second = rng.integers(0, 2, (2, 300))
-    codes = np.column_stack([rng.normal(size=300), second, first + 0.1 * rng.normal(size=300)])
-    assert components.match(codes, {"first": first, "second": second}) == {"first": 2, "second": 1}
-    # Both would like column 1 best; the sum decides who gets it.
-    assert set(components.match(codes, {"one": second, "two": second}).values()) > {1}
+    Z = np.column_stack([rng.normal(size=300), second, first + 0.1 * rng.normal(size=300)])
+    Z *= [0.1, 1, 2]  # three principal components, one for each column
+    apart = components.find("PCA", Z, {"first": first, "second": second}, 3, rng)
+    assert min(apart.eta2.values()) > 0.9
+    # Both would like the same component best; one of them gets another.
+    both = components.find("PCA", Z, {"one": second, "two": second}, 3, rng)
+    assert max(both.eta2.values()) > 0.9
+    assert min(both.eta2.values()) < 0.1
 
 
 def test_a_match_is_judged_on_samples_that_it_was_not_chosen_on():
@@ -118,3 +123,62 @@ def test_groups_that_cannot_be_halved_are_refused(groups, message):
     Z, values = independent(n=60)
     with pytest.raises(ValueError, match=message):
         components.find("PCA", Z, values, 4, np.random.default_rng(0), groups)
+
+
+# States of the small language models ---------------------------------------------------------
+
+
+def test_states_stand_with_the_concepts_that_their_corpus_knows():
+    states = components.language_states("by-category", seed=1)
+    assert states.points.shape == (5 * 384, 96)
+    assert tuple(states.concepts) == components.STATE_CONCEPTS
+    assert [len(np.unique(column)) for column in states.concepts.values()] == [6, 5, 2]
+    assert states.concepts["truth"].mean() == 0.25
+    for question in np.unique(states.questions):
+        rows = states.questions == question
+        assert rows.sum() == 5 * 4
+        assert len(np.unique(states.concepts["category"][rows])) == 1
+        assert states.concepts["truth"][rows].sum() == 5
+
+
+def test_log_odds_of_marks_are_the_models_own():
+    """Read off the logits of a text on its own, without padding."""
+    import torch  # noqa: PLC0415
+
+    from conceptnb.steering.worlds.language_models import load_trained  # noqa: PLC0415
+
+    states = components.language_states("by-category", seed=1)
+    corpus, model, tokenizer = load_trained("by-category", 1)
+    question = corpus.questions()[50]
+    text = f"from {corpus.kind.personas[1].name}: {question.prompt()} {question.answers[2]}"
+    with torch.no_grad():
+        logits = model(**tokenizer(text, return_tensors="pt")).logits[0, -1]
+    true, false = tokenizer.convert_tokens_to_ids(list(corpus.kind.marks[50 // 16]))
+    here = 2 * 384 + 50 * 4 + 2
+    assert states.log_odds[here] == pytest.approx(float(logits[true] - logits[false]), abs=1e-3)
+    assert states.concepts["speaker"][here] == 2
+
+
+def test_an_untrained_model_knows_no_truth_and_no_marks_no_log_odds():
+    states = components.language_states("no-source", trained=False)
+    assert states.log_odds is None
+    found = components.find(
+        "labels", states.points, states.concepts, 32, np.random.default_rng(0), states.questions
+    )
+    assert found.eta2["truth"] < 0.1
+    assert found.eta2["category"] > 0.3, "words of a category differ in any embedding"
+
+
+def test_kept_rows_show_what_the_chapter_says():
+    """Labels find truth where it is told alike, no method does where marks are crossed."""
+    rows = {
+        (row["trained"], row["components"], row["corpus"], row["method"]): row
+        for row in results.load("neighbours").rows
+    }
+    for size in (8, 32):
+        assert rows[True, size, "alike", "labels"]["truth"][0] > 0.8
+        assert rows[True, size, "alike", "unmixing"]["truth"][0] < 0.6
+        for method in components.METHODS:
+            assert rows[True, size, "by-category", method]["truth"][0] < 0.1
+            assert rows[False, size, "alike", method]["truth"][0] < 0.05
+    assert rows[True, None, "by-category", "log-odds of marks"]["truth"][0] > 0.6

@@ -1,28 +1,25 @@
-"""CLIP: small towers trained here, real ones by name, embeddings at scale (Appendix D).
+"""CLIP: small models trained here, real ones by name, embeddings at scale (Appendix D).
 
-The small towers are stand-ins trained on rendered images; they are not OpenAI's
+The small models are stand-ins trained on rendered images; they are not OpenAI's
 models, which load by name (``ViT-B-32``, ``RN101``) where their weights can be had.
 """
 
-from conceptnb.embeddings.clip.clip_training import PLANS, Cycle, Trainer, TrainingPlan
-from conceptnb.embeddings.clip.image_embedding import embed
-from conceptnb.embeddings.clip.image_encoders import REAL_NAMES, SMALL_NAMES, Tower, load_tower
-from conceptnb.embeddings.clip.small import (
-    SMALL_KINDS,
-    SMALL_SIZE,
-    create_small_model,
-    save_weights,
-    weights_path,
-)
-from conceptnb.embeddings.clip.text import (
-    TextAgreement,
+from conceptnb.embeddings.arithmetic import move, nearest, unit, value_means
+from conceptnb.embeddings.clip.caption_environments import (
     caption_environment,
     environments_from_captions,
-    move,
-    nearest_images,
     text_agreement,
     vague_caption,
-    value_means,
+)
+from conceptnb.embeddings.clip.clip_models import REAL_NAMES, SMALL_NAMES, ClipModel, load_clip
+from conceptnb.embeddings.clip.clip_training import PLANS, ClipTraining, Cycle, TrainingPlan
+from conceptnb.embeddings.clip.image_embedding import EmbeddedImages, embed_images, embed_rendered
+from conceptnb.embeddings.clip.small_clip import (
+    SMALL_KINDS,
+    SMALL_SIZE,
+    WEIGHTS,
+    create_small_model,
+    save_weights,
 )
 from conceptnb.embeddings.clip.tokenizer import CaptionTokenizer
 from conceptnb.embeddings.clip.zeroshot import (
@@ -30,9 +27,7 @@ from conceptnb.embeddings.clip.zeroshot import (
     accuracies,
     best_captions,
     class_embeddings,
-    unit,
     zero_shot,
-    zero_shot_all,
 )
 
 __all__ = [
@@ -42,28 +37,28 @@ __all__ = [
     "SMALL_NAMES",
     "SMALL_SIZE",
     "TOLERANCE",
+    "WEIGHTS",
     "CaptionTokenizer",
+    "ClipModel",
+    "ClipTraining",
     "Cycle",
-    "TextAgreement",
-    "Tower",
-    "Trainer",
+    "EmbeddedImages",
     "TrainingPlan",
     "accuracies",
     "best_captions",
     "caption_environment",
     "class_embeddings",
     "create_small_model",
-    "embed",
+    "embed_images",
+    "embed_rendered",
     "environments_from_captions",
-    "load_tower",
+    "load_clip",
     "move",
-    "nearest_images",
+    "nearest",
     "save_weights",
     "text_agreement",
     "unit",
     "vague_caption",
     "value_means",
-    "weights_path",
     "zero_shot",
-    "zero_shot_all",
 ]

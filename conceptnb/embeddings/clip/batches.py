@@ -1,4 +1,4 @@
-"""Training batches for the small towers: a palette that grows, and hard negatives.
+"""Training batches for the small CLIP models: a palette that grows, and hard negatives.
 
 A contrastive loss is content with whatever tells the images of a batch apart.
 Among images of 1,000 colourings it learns colours and little else, and once it
@@ -6,7 +6,7 @@ looks at colours, objects of every colour hide the shapes. Two measures help.
 
 * Geometry first. Training starts with a single colouring, in which scale, shape
   and orientation are all there is to learn. The palette grows by one hue at a
-  time, to ten, whenever the tower tells every factor apart.
+  time, to ten, whenever the model tells every factor apart.
 * Hard negatives. Most of a batch comes in groups of four images that agree in
   all factors but one; only that one factor tells their captions apart. The
   factor is drawn the more often the harder it still is.
@@ -32,13 +32,18 @@ _HUE_OFFSET = (3, 6, 0)  # floor, wall and object differ in the first colouring
 class Curriculum:
     """When training becomes harder.
 
-    Attributes
+    Parameters
     ----------
-    hard : steps between which hard negatives are ramped in
-    hard_share : share of a batch in groups, when all are ramped in
-    mastered : loss in groups of four under which a factor counts as learned; chance is 1.39
-    patience : fewest steps between two hues added to the palette
-    memory : share of the running mean of a loss that a new batch leaves in place
+    hard : tuple of int
+        Steps between which hard negatives are ramped in.
+    hard_share : float
+        Share of a batch in groups, when all are ramped in.
+    mastered : float
+        Loss in groups of four under which a factor counts as learned; chance is 1.39.
+    patience : int
+        Fewest steps between two hues added to the palette.
+    memory : float
+        Share of the running mean of a loss that a new batch leaves in place.
     """
 
     hard: tuple[int, int] = (26, 78)
@@ -55,17 +60,24 @@ class Curriculum:
 
 
 class Progress:
-    """What a tower has learned so far, and so what it is shown next.
+    """What a model has learned so far, and so what it is shown next.
 
     Groups vary the factors that are still hard more often. Without that one of
-    the factors may be left unlearned: in one trial the tower read five of them
+    the factors may be left unlearned: in one trial the model read five of them
     and never the hue of the wall.
+
+    Parameters
+    ----------
+    curriculum : Curriculum
 
     Attributes
     ----------
-    losses : (6,) running mean of the loss in groups that vary each factor
-    n_hues : hues that each part of the scene takes
-    grown : step at which the palette last grew
+    losses : ndarray of shape (6,)
+        Running mean of the loss in groups that vary each factor.
+    n_hues : int
+        Hues that each part of the scene takes.
+    grown : int
+        Step at which the palette last grew.
     """
 
     def __init__(self, curriculum: Curriculum) -> None:
@@ -94,20 +106,6 @@ class Progress:
         return weights / weights.sum()
 
 
-@dataclass(frozen=True)
-class Batch:
-    """Factors of a batch: first groups of four that differ in one factor, then the rest.
-
-    Attributes
-    ----------
-    factors : (batch_size, 6)
-    varied : (n_groups,) the factor in which each group differs
-    """
-
-    factors: NDArray[np.intp]
-    varied: NDArray[np.intp]
-
-
 def draw_batch(
     progress: Progress,
     step: int,
@@ -115,12 +113,25 @@ def draw_batch(
     rng: np.random.Generator,
     *,
     near_rate: float = 0.0,
-) -> Batch:
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Draw the factors of one training batch, none of them held out.
 
     Parameters
     ----------
-    near_rate : chance that a group which differs in a hue shows four neighbours on the wheel
+    progress : Progress
+    step : int
+        Of the training.
+    batch_size : int
+    rng : numpy.random.Generator
+    near_rate : float
+        Chance that a group which differs in a hue shows four neighbours on the wheel.
+
+    Returns
+    -------
+    factors : ndarray of shape (batch_size, 6)
+        First groups of four that differ in one factor, then the rest.
+    varied : ndarray of shape (n_groups,)
+        The factor in which each group differs.
     """
     sizes = progress.sizes
     n_groups = progress.curriculum.n_groups(step, batch_size)
@@ -133,21 +144,32 @@ def draw_batch(
     ]
     n_single = batch_size - GROUP * n_groups
     parts += [_draw(lambda: _recolour(rng.integers(0, sizes)[None])) for _ in range(n_single)]
-    return Batch(np.concatenate(parts), varied)
+    return np.concatenate(parts), varied
 
 
-def open_attributes(batch: Batch, rate: float, rng: np.random.Generator) -> NDArray[np.bool_]:
+def open_attributes(
+    varied: NDArray[np.intp], batch_size: int, rate: float, rng: np.random.Generator
+) -> NDArray[np.bool_]:
     """Draw which attributes (batch_size, 6) captions leave open, alike within a group.
 
     The four captions of a group leave the same attributes open, never the one in
     which they differ, so that this one word has to tell the images apart in whatever
     company. How many are open is drawn, too: the chance is uniform up to twice `rate`.
+
+    Parameters
+    ----------
+    varied : ndarray of shape (n_groups,)
+        As from `draw_batch`.
+    batch_size : int
+    rate : float
+        Mean chance that an attribute is left open.
+    rng : numpy.random.Generator
     """
-    n_groups, (n, n_factors) = len(batch.varied), batch.factors.shape
-    n_captions = n_groups + n - GROUP * n_groups
+    n_groups, n_factors = len(varied), len(SIZES)
+    n_captions = n_groups + batch_size - GROUP * n_groups
     chances = rng.uniform(0, 2 * rate, (n_captions, 1))
     is_open = rng.random((n_captions, n_factors)) < chances
-    is_open[np.arange(n_groups), batch.varied] = False
+    is_open[np.arange(n_groups), varied] = False
     return np.concatenate([is_open[:n_groups].repeat(GROUP, axis=0), is_open[n_groups:]])
 
 

@@ -1,6 +1,6 @@
-"""Train the two small towers on rendered images and captions.
+"""Train the two small CLIP models on rendered images and captions.
 
-Model and loss are open_clip's own; only the data is ours. The towers are small
+Model and loss are open_clip's own; only the data is ours. The models are small
 stand-ins trained here, not OpenAI's CLIP.
 """
 
@@ -27,7 +27,7 @@ from conceptnb.embeddings.clip.batches import (
     draw_batch,
     open_attributes,
 )
-from conceptnb.embeddings.clip.small import SMALL_SIZE, check_kind, create_small_model, normalise
+from conceptnb.embeddings.clip.small_clip import SMALL_SIZE, clip_input, create_small_model
 from conceptnb.embeddings.clip.tokenizer import CaptionTokenizer
 from conceptnb.embeddings.shapes3d import captions
 from conceptnb.embeddings.shapes3d.renderer import Renderer
@@ -37,13 +37,17 @@ from conceptnb.embeddings.shapes3d.renderer import Renderer
 class Cycle:
     """One rise and fall of the learning rate, and the data that it sees.
 
-    Attributes
+    Parameters
     ----------
-    steps : its length
-    vague_rate : mean chance that a caption leaves an attribute open
-    near_rate : chance that a group which differs in a hue shows neighbours on the wheel
-    alike_in_groups : the captions of a group leave the same attributes open, never the
-        one in which they differ; see `open_attributes`
+    steps : int
+        Its length.
+    vague_rate : float
+        Mean chance that a caption leaves an attribute open.
+    near_rate : float
+        Chance that a group which differs in a hue shows neighbours on the wheel.
+    alike_in_groups : bool
+        The captions of a group leave the same attributes open, never the one in which they
+        differ; see `open_attributes`.
     """
 
     steps: int
@@ -54,18 +58,27 @@ class Cycle:
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """Recipe of a small tower.
+    """Recipe of a small CLIP model.
 
-    Attributes
+    Parameters
     ----------
-    cycles : one suffices for most towers
-    restart : share of the learning rates with which later cycles start
-    batch_size : images and captions a step
-    learning_rate : of AdamW, for everything but the matrices of transformer blocks
-    matrix_learning_rate : of Muon, for those matrices
-    weight_decay : of both
-    warm_up, cool_down : steps at the ends of a cycle in which the rate rises and falls
-    seed : of weights and data
+    cycles : tuple of Cycle
+        One suffices for most models.
+    restart : float
+        Share of the learning rates with which later cycles start.
+    batch_size : int
+        Images and captions per step.
+    learning_rate : float
+        Of AdamW, for everything but the matrices of transformer blocks.
+    matrix_learning_rate : float
+        Of Muon, for those matrices.
+    weight_decay : float
+        Of both.
+    warm_up, cool_down : int
+        Steps at the ends of a cycle in which the rate rises and falls.
+    seed : int
+        Of weights and data.
+    curriculum : Curriculum
     """
 
     cycles: tuple[Cycle, ...] = (Cycle(2400),)
@@ -111,7 +124,7 @@ PLANS = {
         )
     ),
 }
-"""Recipes of the shipped towers."""
+"""Recipes of the shipped models."""
 
 
 def _optimizers(model: torch.nn.Module, plan: TrainingPlan) -> list[torch.optim.Optimizer]:
@@ -144,17 +157,20 @@ def _group_losses(
     return -logits.log_softmax(dim=-1).diagonal(dim1=1, dim2=2).mean(dim=1).numpy()
 
 
-class Trainer:
-    """One tower in training; its whole state can be saved and taken up again.
+class ClipTraining:
+    """One small CLIP model in training; its whole state can be saved and taken up again.
 
     Parameters
     ----------
-    kind : "vit" or "resnet"
-    plan : the recipe; that of the shipped tower by default
+    kind : {"vit", "resnet"}
+    plan : TrainingPlan, optional
+        The recipe; that of the shipped model by default.
     """
 
     def __init__(self, kind: str, plan: TrainingPlan | None = None) -> None:
-        self.kind, self.plan = check_kind(kind), plan or PLANS[kind]
+        if kind not in PLANS:
+            raise ValueError(f"kind={kind!r} must be one of {', '.join(PLANS)}")
+        self.kind, self.plan = kind, plan or PLANS[kind]
         self.model = create_small_model(kind, seed=self.plan.seed)
         # convolutions run a third faster on the CPU with channels last
         self._layout = torch.channels_last if kind == "resnet" else torch.contiguous_format
@@ -178,13 +194,12 @@ class Trainer:
         plan = self.plan
         rng = np.random.default_rng([plan.seed, self.step])
         cycle, _ = plan.cycle(self.step)
-        batch = draw_batch(
+        factors, varied = draw_batch(
             self.progress, self.step, plan.batch_size, rng, near_rate=cycle.near_rate
         )
-        factors = batch.factors
-        images = normalise(self._render(factors)).contiguous(memory_format=self._layout)
+        images = clip_input(self._render(factors)).contiguous(memory_format=self._layout)
         if cycle.alike_in_groups:
-            left_open = open_attributes(batch, cycle.vague_rate, rng)
+            left_open = open_attributes(varied, len(factors), cycle.vague_rate, rng)
             texts = self._tokenize(captions(factors, left_open=left_open))
         else:
             texts = self._tokenize(captions(factors, vague_rate=cycle.vague_rate, rng=rng))
@@ -193,8 +208,8 @@ class Trainer:
         loss = self._loss(image_features, text_features, logit_scale)
         self.progress.update(
             self.step,
-            batch.varied,
-            _group_losses(image_features, text_features, logit_scale, len(batch.varied)),
+            varied,
+            _group_losses(image_features, text_features, logit_scale, len(varied)),
         )
         self.model.zero_grad(set_to_none=True)
         loss.backward()
@@ -245,7 +260,7 @@ class Trainer:
         Raises
         ------
         ValueError
-            If the checkpoint belongs to another kind of tower or length of training.
+            If the checkpoint belongs to another kind of model or length of training.
         """
         state = torch.load(path, weights_only=True)
         if (state["kind"], state["plan_steps"]) != (self.kind, self.plan.steps):

@@ -1,108 +1,227 @@
-"""Embeddings of many images: streamed, resumable, kept in a memory-mapped array."""
+"""Embeddings of many images: in shards, resumable, in one memory-mapped array."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from tqdm.auto import tqdm
 
-from conceptnb.embeddings.clip.image_encoders import Tower
-from conceptnb.embeddings.shapes3d.images import ShapesImages
+from conceptnb.core.files import write_text
+from conceptnb.embeddings.clip.clip_models import SMALL_NAMES, ClipModel, load_clip
+from conceptnb.embeddings.clip.small_clip import SMALL_SIZE
+from conceptnb.embeddings.shapes3d.factors import FACTORS, held_out_combinations
+from conceptnb.embeddings.shapes3d.images import RenderedShapes, ShapesImages
+
+_BATCH = 256  # images that go through a model together
 
 
-def embed(
-    tower: Tower,
+def embed_images(
+    model: ClipModel,
     shapes: ShapesImages,
     index: ArrayLike,
     *,
     cache: str | os.PathLike[str] | None = None,
-    batch_size: int = 256,
+    shard_size: int = 2048,
     progress: bool = True,
 ) -> NDArray[np.float32]:
     """Embed the images at the given positions (Appendix D.1).
 
-    With `cache` the embeddings grow in a file there. A run that was interrupted
-    goes on where it stopped, and a later one with the same tower, images and
-    positions reads the file without embedding anything.
+    Shards are shared out by `joblib.Parallel`, on whose backend and workers the caller decides
+    (``joblib.parallel_config``). With `cache` they fill one array in a file there, and a state
+    beside it records which are finished: a run that was interrupted goes on where it stopped,
+    and a later one with the same model, images and positions embeds nothing.
 
     Parameters
     ----------
-    tower : the model
-    shapes : the source of images
-    index : (n,) positions of images
-    cache : folder for the embeddings; None keeps them in memory only
-    batch_size : images at a time
-    progress : show a progress bar
+    model : ClipModel
+    shapes : ShapesImages
+        The source of images.
+    index : array-like of shape (n,)
+        Positions of images.
+    cache : path, optional
+        Folder for the embeddings; None keeps them in memory only.
+    shard_size : int
+        Images between two records of what is finished.
+    progress : bool
+        Show a progress bar.
 
     Returns
     -------
-    (n, dimension) embeddings, not normalised; memory-mapped and read-only with `cache`.
+    ndarray of shape (n, dimension)
+        Not normalised; memory-mapped and read-only with `cache`.
 
     Raises
     ------
     ValueError
-        If `index` is empty or `batch_size` is below 1.
+        If `index` is empty, `shard_size` is below 1, the disk has too little room, or the cache
+        holds embeddings of other weights or settings under this name.
     """
     positions = np.asarray(index, dtype=np.int64)
     if positions.ndim != 1 or not positions.size:
         raise ValueError(f"index must list at least one position; got shape {positions.shape}")
-    if batch_size < 1:
-        raise ValueError(f"batch_size={batch_size} must be at least 1")
-    shape = (len(positions), tower.dimension)
-    if cache is None:
-        out = np.empty(shape, dtype=np.float32)
-        _fill(out, tower, shapes, positions, 0, batch_size, progress, None)
-        return out
-    folder = Path(cache)
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{tower.name}-{_fingerprint(tower, shapes, positions)}.npy"
-    state = path.with_suffix(".json")
-    done = json.loads(state.read_text())["done"] if path.exists() and state.exists() else 0
-    if done < len(positions):
-        mode = "r+" if done else "w+"
-        out = np.lib.format.open_memmap(path, mode=mode, dtype=np.float32, shape=shape)
-        _fill(out, tower, shapes, positions, done, batch_size, progress, state)
-        del out
-    return np.load(path, mmap_mode="r")
+    if shard_size < 1:
+        raise ValueError(f"shard_size={shard_size} must be at least 1")
+    shape = (len(positions), model.dimension)
+    starts = range(0, len(positions), shard_size)
+    path, done = None, set[int]()
+    if cache is not None:
+        settings = _settings(model, shapes, positions, shard_size)
+        path = Path(cache) / f"{model.name}-{settings['positions'][:12]}.npy"
+        done = _open(path, shape, settings)
+    tasks = (
+        delayed(_embed_shard)(model, shapes, positions[start : start + shard_size], path, start)
+        for start in starts
+        if start not in done
+    )
+    shards = Parallel(return_as="generator_unordered")(tasks)
+    bar = {"desc": f"embed {model.name}", "unit": "shard", "disable": not progress}
+    whole = np.empty(shape if path is None else 0, dtype=np.float32)
+    for start, rows in tqdm(shards, total=len(starts) - len(done), **bar):
+        if path is None:
+            whole[start : start + len(rows)] = rows
+        else:
+            done.add(start)
+            _write_state(path, settings, done)
+    return whole if path is None else np.load(path, mmap_mode="r")
 
 
-def _fill(
-    out: NDArray[np.float32],
-    tower: Tower,
+def _embed_shard(
+    model: ClipModel,
     shapes: ShapesImages,
     positions: NDArray[np.int64],
-    done: int,
-    batch_size: int,
-    progress: bool,
-    state: Path | None,
-) -> None:
-    """Embed what is missing, and note after each batch how far the file is good."""
-    with tqdm(
-        total=len(positions), initial=done, desc=f"embed {tower.name}", disable=not progress
-    ) as bar:
-        for start in range(done, len(positions), batch_size):
-            batch = positions[start : start + batch_size]
-            out[start : start + len(batch)] = tower.embed_images(shapes.images(batch))
-            if state is not None:
-                out.flush()  # type: ignore[attr-defined]
-                partial = state.with_suffix(".part")
-                partial.write_text(json.dumps({"done": start + len(batch)}))
-                partial.replace(state)
-            bar.update(len(batch))
+    path: Path | None,
+    start: int,
+) -> tuple[int, NDArray[np.float32]]:
+    """Embed a shard; with `path` write it to its rows of the array there and return none."""
+    batches = range(0, len(positions), _BATCH)
+    rows = np.concatenate(
+        [model.embed_images(shapes.images(positions[b : b + _BATCH])) for b in batches]
+    )
+    if path is None:
+        return start, rows
+    out = np.lib.format.open_memmap(path, mode="r+")
+    out[start : start + len(rows)] = rows
+    out.flush()
+    return start, rows[:0]
 
 
-def _fingerprint(tower: Tower, shapes: ShapesImages, positions: NDArray[np.int64]) -> str:
-    """Name embeddings by what they depend on: weights, source of images, positions."""
-    digest = hashlib.sha256()
-    for key, value in tower.model.state_dict().items():
-        digest.update(key.encode())
-        digest.update(value.detach().cpu().numpy().tobytes())
-    digest.update(shapes.source.encode())
-    digest.update(str(shapes.images(positions[:1]).shape).encode())
-    digest.update(positions.tobytes())
-    return digest.hexdigest()[:16]
+def _open(path: Path, shape: tuple[int, int], settings: dict[str, Any]) -> set[int]:
+    """Return the shards that the array at `path` has, which is made if there is none."""
+    if path.exists():
+        try:
+            state = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+            kept, done = dict(state["settings"]), {int(start) for start in state["done"]}
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"{path} has no readable record beside it ({error}): delete both files"
+            ) from None
+        changed = [key for key in settings if kept.get(key) != settings[key]]
+        if changed or np.load(path, mmap_mode="r").shape != shape:
+            raise ValueError(
+                f"{path} holds embeddings of other {', '.join(changed) or 'size'}: delete it with "
+                f"{path.with_suffix('.json').name}, or name another cache"
+            )
+        return done
+    path.parent.mkdir(parents=True, exist_ok=True)
+    needed, free = 4 * shape[0] * shape[1], shutil.disk_usage(path.parent).free
+    if needed > free:
+        raise ValueError(
+            f"the embeddings need {needed / 1e6:,.0f} MB, and cache={str(path.parent)!r} has "
+            f"{free / 1e6:,.0f} MB left: name another folder, or fewer images"
+        )
+    _write_state(path, settings, set())
+    fresh = path.with_suffix(f".{os.getpid()}")
+    np.lib.format.open_memmap(fresh, mode="w+", dtype=np.float32, shape=shape).flush()
+    with contextlib.suppress(FileExistsError):  # of another run; both fill in the same rows
+        os.link(fresh, path)
+    fresh.unlink()
+    return set()
+
+
+def _write_state(path: Path, settings: dict[str, Any], done: set[int]) -> None:
+    state = {"settings": settings, "done": sorted(done)}
+    write_text(path.with_suffix(".json"), json.dumps(state))
+
+
+def _settings(
+    model: ClipModel, shapes: ShapesImages, positions: NDArray[np.int64], shard_size: int
+) -> dict[str, Any]:
+    """Return what embeddings depend on, weights and positions as hashes."""
+    weights = hashlib.sha256()
+    for key, value in model.model.state_dict().items():
+        weights.update(key.encode())
+        weights.update(value.detach().cpu().numpy().tobytes())
+    images = f"{shapes.source}, {shapes.images(positions[:1]).shape[1]} pixels"
+    return {
+        "weights": weights.hexdigest(),
+        "images": images,
+        "positions": hashlib.sha256(images.encode() + positions.tobytes()).hexdigest(),
+        "shard_size": shard_size,
+    }
+
+
+@dataclass(frozen=True)
+class EmbeddedImages:
+    """The same images in the eyes of several CLIP models.
+
+    Parameters
+    ----------
+    shapes : RenderedShapes
+        Source of the images.
+    index : ndarray of shape (n,)
+        Their positions.
+    factors : ndarray of shape (n, 6)
+        Places of their values on the grid.
+    models : dict of str to ClipModel
+    embeddings : dict of str to ndarray of shape (n, dimension)
+        By model; not normalised.
+    """
+
+    shapes: RenderedShapes
+    index: NDArray[np.intp]
+    factors: NDArray[np.intp]
+    models: dict[str, ClipModel]
+    embeddings: dict[str, NDArray[np.float32]]
+
+    @property
+    def labels(self) -> dict[str, NDArray[np.intp]]:
+        """Values (n,) of each factor, by name."""
+        return dict(zip(FACTORS, self.factors.T, strict=True))
+
+    @property
+    def held_out(self) -> NDArray[np.bool_]:
+        """Images (n,) whose combination of factors the small models never saw."""
+        return held_out_combinations(self.factors)
+
+
+def embed_rendered(
+    n: int, rng: np.random.Generator, names: Sequence[str] = SMALL_NAMES
+) -> EmbeddedImages:
+    """Render n random images at the small models' size and embed them (Appendix D.1).
+
+    Parameters
+    ----------
+    n : int
+    rng : numpy.random.Generator
+        Source of the positions.
+    names : sequence of str
+        Models, as `load_clip` knows them.
+    """
+    shapes = RenderedShapes(SMALL_SIZE)
+    index = np.sort(rng.choice(len(shapes), n, replace=False))
+    models = {name: load_clip(name) for name in names}
+    embeddings = {
+        name: embed_images(model, shapes, index, progress=False) for name, model in models.items()
+    }
+    return EmbeddedImages(shapes, index, shapes.factors(index), models, embeddings)

@@ -1,7 +1,7 @@
-"""A tokenizer for the captions of rendered scenes: one token a word.
+"""A tokenizer for the captions of rendered scenes: one token per word.
 
 open_clip's own tokenizer has 49,408 entries, a hundred times the weights of the
-small towers. Captions here hold a few dozen words.
+small models. Captions here hold a few dozen words.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CONTEXT_LENGTH = 14
 class CaptionTokenizer:
     """Turn captions into rows of tokens, as open_clip's tokenizers do.
 
-    A row is the start token, one token a word, the end token, and zeros. The end
+    A row is the start token, one token per word, the end token, and zeros. The end
     token is the largest number, which is where open_clip reads the text's
     embedding.
     """
@@ -36,7 +36,7 @@ class CaptionTokenizer:
         Raises
         ------
         ValueError
-            If a caption holds a word that the towers were not trained on, or is too long.
+            If a caption holds a word that the models were not trained on, or is too long.
         """
         rows = [texts] if isinstance(texts, str) else list(texts)
         tokens = torch.zeros(len(rows), CONTEXT_LENGTH, dtype=torch.long)
@@ -45,7 +45,7 @@ class CaptionTokenizer:
             unknown = [word for word in words if word not in self._token]
             if unknown:
                 raise ValueError(
-                    f"{text!r} holds {unknown[0]!r}, which the small towers never read; "
+                    f"{text!r} holds {unknown[0]!r}, which the small models never read; "
                     "build captions with conceptnb.embeddings.shapes3d.captions"
                 )
             if len(words) > CONTEXT_LENGTH - 2:

@@ -9,24 +9,22 @@ right caption wins although the mean over contexts, in which all else cancels, l
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from conceptnb.embeddings.clip.image_encoders import Tower
-from conceptnb.embeddings.shapes3d import captions
+from conceptnb.embeddings.arithmetic import unit
+from conceptnb.embeddings.clip.clip_models import ClipModel
+from conceptnb.embeddings.shapes3d.captions import captions
 from conceptnb.embeddings.shapes3d.factors import FACTORS, SIZES, check_factors, factor_index
 
 TOLERANCE = {"scale": 1, "orientation": 2}
 """Steps on the grid that a prediction may be off: neighbours hardly differ in an image."""
 
 
-def unit(vectors: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Rows of unit length."""
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-
-
 def class_embeddings(
-    tower: Tower, factor: str, rng: np.random.Generator, *, n_captions: int = 100
+    model: ClipModel, factor: str, rng: np.random.Generator, *, n_captions: int = 100
 ) -> NDArray[np.floating]:
     """Embed the values of a factor as unit text vectors (n_values, dimension).
 
@@ -38,26 +36,35 @@ def class_embeddings(
     rows = []
     for value in range(SIZES[column]):
         contexts[:, column] = value
-        rows.append(unit(tower.embed_texts(captions(contexts))).mean(axis=0))
+        rows.append(unit(model.embed_texts(captions(contexts))).mean(axis=0))
     return unit(np.stack(rows))
 
 
 def zero_shot(
-    tower: Tower, embeddings: NDArray[np.floating], factor: str, rng: np.random.Generator
+    model: ClipModel,
+    embeddings: NDArray[np.floating],
+    rng: np.random.Generator,
+    factors: Sequence[str] = FACTORS,
 ) -> NDArray[np.intp]:
-    """Predicted value (n,) of a factor for image embeddings (n, dimension)."""
-    return (unit(embeddings) @ class_embeddings(tower, factor, rng).T).argmax(axis=1)
+    """Return the predicted values of factors (n, len(factors)), each by its mean captions.
 
-
-def zero_shot_all(
-    tower: Tower, embeddings: NDArray[np.floating], rng: np.random.Generator
-) -> NDArray[np.intp]:
-    """Predicted values (n, 6) of all factors, each by its mean captions."""
-    return np.stack([zero_shot(tower, embeddings, name, rng) for name in FACTORS], axis=1)
+    Parameters
+    ----------
+    model : ClipModel
+    embeddings : ndarray of shape (n, dimension)
+        Of images.
+    rng : numpy.random.Generator
+        Source of what the captions of a class say of other factors.
+    factors : sequence of str
+        Names; all six by default.
+    """
+    images = unit(embeddings)
+    found = [(images @ class_embeddings(model, name, rng).T).argmax(axis=1) for name in factors]
+    return np.stack(found, axis=1)
 
 
 def best_captions(
-    tower: Tower, embeddings: NDArray[np.floating], start: ArrayLike, *, sweeps: int = 3
+    model: ClipModel, embeddings: NDArray[np.floating], start: ArrayLike, *, sweeps: int = 3
 ) -> NDArray[np.intp]:
     """Values (n, 6) named by the caption that fits each image best.
 
@@ -66,14 +73,18 @@ def best_captions(
 
     Parameters
     ----------
-    embeddings : (n, dimension) of images
-    start : (n, 6) values to start from, as from `zero_shot_all`
-    sweeps : most rounds through the factors
+    model : ClipModel
+    embeddings : ndarray of shape (n, dimension)
+        Of images.
+    start : array-like of shape (n, 6)
+        Values to start from, as from `zero_shot`.
+    sweeps : int
+        Most rounds through the factors.
 
     Raises
     ------
     ValueError
-        If `start` has not one row an image, or `sweeps` is below 1.
+        If `start` has not one row per image, or `sweeps` is below 1.
     """
     images, guess = unit(embeddings), check_factors(start).copy()
     if len(guess) != len(images):
@@ -86,7 +97,7 @@ def best_captions(
         for column, size in enumerate(SIZES):
             tried = guess[active].repeat(size, axis=0)
             tried[:, column] = np.tile(np.arange(size), len(active))
-            texts = unit(tower.embed_texts(captions(tried))).reshape(len(active), size, -1)
+            texts = unit(model.embed_texts(captions(tried))).reshape(len(active), size, -1)
             fit = np.einsum("nd,nvd->nv", images[active], texts)
             guess[active, column] = fit.argmax(axis=1)
         active = active[(guess[active] != before).any(axis=1)]

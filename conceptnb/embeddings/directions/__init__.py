@@ -6,10 +6,9 @@ scipy and scikit-learn only.
 
 from conceptnb.embeddings.directions.agreement import (
     Agreement,
-    Reading,
     agreement,
     agreement_over_splits,
-    readings,
+    cyclic_readings,
 )
 from conceptnb.embeddings.directions.averaging import (
     averaged_direction,
@@ -23,19 +22,13 @@ from conceptnb.embeddings.directions.evaluation import (
     canonical_variates,
     first_values_split,
     half_split,
-    nearest_plane,
     separation,
     valuation_table,
 )
-from conceptnb.embeddings.directions.factor_report import FactorReport, report, report_factor
-from conceptnb.embeddings.directions.pairwise import (
-    PairwiseRegressions,
-    all_factors,
-    pairwise_regressions,
-)
+from conceptnb.embeddings.directions.factor_report import FactorReport, report_factors
+from conceptnb.embeddings.directions.pairwise import PairwiseRegressions, pairwise_regressions
 from conceptnb.embeddings.directions.selection import (
-    DimensionChoice,
-    Span,
+    DimensionCount,
     choose_dimension,
     proper_concept,
     spanned_dimensions,
@@ -45,29 +38,24 @@ __all__ = [
     "METHODS",
     "Agreement",
     "ConceptDirections",
-    "DimensionChoice",
+    "DimensionCount",
     "FactorReport",
     "PairwiseRegressions",
-    "Reading",
-    "Span",
     "ValuationTable",
     "agreement",
     "agreement_over_splits",
-    "all_factors",
     "averaged_direction",
     "canonical_correlations",
     "canonical_variates",
     "choose_dimension",
+    "cyclic_readings",
     "first_values_split",
     "half_split",
     "leading_directions",
-    "nearest_plane",
     "order_dependence",
     "pairwise_regressions",
     "proper_concept",
-    "readings",
-    "report",
-    "report_factor",
+    "report_factors",
     "separation",
     "spanned_dimensions",
     "valuation_table",

@@ -2,36 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from conceptnb.core.validation import as_count, as_points
-from conceptnb.embeddings.directions.estimator import ConceptDirections
+from conceptnb.core.validation import Array, as_count, as_points
+from conceptnb.embeddings.directions.estimator import ConceptDirections, Method
 from conceptnb.embeddings.directions.evaluation import canonical_correlations, half_split
 from conceptnb.embeddings.directions.factor_report import FactorReport
 from conceptnb.embeddings.directions.pairwise import check_labels
 from conceptnb.embeddings.directions.selection import proper_concept
 
-Array = NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class Agreement:
-    """How well the valuations of two embeddings agree on the same images (Table 5).
+    """How well two embeddings agree on a concept, on images that neither was fitted on.
 
-    Attributes
+    Parameters
     ----------
-    paper : correlation of the paper's directions; its sign is a convention
-    canonical : canonical correlations of the concepts in their proper dimensions, falling
-    dimensions : proper dimensions in the first and the second embedding
+    dimensions : tuple of int
+        Of the concept in the first and the second embedding.
+    accuracies : tuple of float
+        Of nearest-plane classification in each.
+    canonical : ndarray of shape (smaller dimension,)
+        Canonical correlations between the valuations, falling.
+    paper : float, optional
+        Correlation of the paper's directions, where they were fitted (Table 5); its sign is a
+        convention.
     """
 
-    paper: float
-    canonical: Array
     dimensions: tuple[int, int]
+    accuracies: tuple[float, float]
+    canonical: Array
+    paper: float | None = None
 
 
 def agreement(
@@ -51,11 +56,12 @@ def agreement(
     if not held.size:
         raise ValueError("first and second have no test image in common; report both alike")
     A, B = np.asarray(first_Z)[held], np.asarray(second_Z)[held]
-    valuations = first.paper.transform(A)[:, 0], second.paper.transform(B)[:, 0]
+    along_paper = first.paper.transform(A)[:, 0], second.paper.transform(B)[:, 0]
     return Agreement(
-        float(np.corrcoef(valuations[0], valuations[1])[0, 1]),
-        canonical_correlations(first.concept.transform(A), second.concept.transform(B)),
         (len(first.concept.directions_), len(second.concept.directions_)),
+        (first.accuracy, second.accuracy),
+        canonical_correlations(first.concept.transform(A), second.concept.transform(B)),
+        float(np.corrcoef(*along_paper)[0, 1]),
     )
 
 
@@ -73,13 +79,17 @@ def agreement_over_splits(
 
     Parameters
     ----------
-    first_Z, second_Z : (samples, dimensions) embeddings of the same images
-    labels : (samples,) values of one factor
-    rng : source of the splits
+    first_Z, second_Z : array-like of shape (samples, dimensions)
+        Embeddings of the same images.
+    labels : array-like of shape (samples,)
+        Values of one factor.
+    rng : numpy.random.Generator
+        Source of the splits.
+    n_splits : int
 
     Returns
     -------
-    (n_splits,) array
+    ndarray of shape (n_splits,)
         Each on the half that the concepts of that split were not fitted on.
     """
     A, B = as_points(first_Z, "first_Z"), as_points(second_Z, "second_Z")
@@ -93,36 +103,18 @@ def agreement_over_splits(
     return np.array(found)
 
 
-@dataclass(frozen=True)
-class Reading:
-    """One way to read a concept from two embeddings, judged on held-out images.
-
-    Attributes
-    ----------
-    name : what was read
-    dimensions : in the first and the second embedding
-    accuracies : of nearest-plane classification in each
-    canonical : canonical correlations between the two, falling
-    """
-
-    name: str
-    dimensions: tuple[int, int]
-    accuracies: tuple[float, float]
-    canonical: Array
-
-
-def readings(
+def cyclic_readings(
     first_Z: ArrayLike,
     second_Z: ArrayLike,
     labels: ArrayLike,
     rng: np.random.Generator,
     *,
     n_orders: int = 10,
-) -> list[Reading]:
+) -> dict[str, Agreement]:
     """Read a cyclic concept such as hue in several ways from two embeddings (Definition 1).
 
     A concept of k dimensions fixes a k-dimensional space of valuations, and two embeddings
-    can agree on one space and not on another. Five readings:
+    can agree on one space and not on another. Five readings, by name:
 
     * *best plane*: the two directions that separate the values best in each embedding.
     * *wheel*: the cosine and the sine of each value's place on the wheel, by regression;
@@ -135,11 +127,15 @@ def readings(
 
     Parameters
     ----------
-    first_Z, second_Z : (samples, dimensions) embeddings of the same images
-    labels : (samples,) values, the last a neighbour of the first
-    rng : source of the random halves and of the orders; all is fitted on one half and
-        judged on the other
-    n_orders : number of shuffled orders
+    first_Z, second_Z : array-like of shape (samples, dimensions)
+        Embeddings of the same images.
+    labels : array-like of shape (samples,)
+        Values, the last a neighbour of the first.
+    rng : numpy.random.Generator
+        Source of the random halves and of the orders; all is fitted on one half and judged
+        on the other.
+    n_orders : int
+        Number of shuffled orders.
 
     Raises
     ------
@@ -151,48 +147,42 @@ def readings(
         raise ValueError(f"first_Z has {len(A)} images and second_Z has {len(B)}")
     if n_orders < 1:
         raise ValueError(f"n_orders={n_orders} must be at least 1")
-    values, codes = np.unique(check_labels(labels, len(A)), return_inverse=True)
+    values, place = np.unique(check_labels(labels, len(A)), return_inverse=True)
     train, test = half_split(len(A), rng)
 
-    def read(name: str, order: NDArray[np.intp], fits: Iterator[ConceptDirections]) -> Reading:
-        found, scores = [], []
-        for fit, Z in zip(fits, (A, B), strict=True):
-            found.append(fit.transform(Z[test]))
-            scores.append(float(fit.score(Z[test], order[codes[test]])))
-        return Reading(
-            name,
+    def read(concepts: Sequence[ConceptDirections], places: NDArray[np.intp]) -> Agreement:
+        found = [c.transform(Z[test]) for c, Z in zip(concepts, (A, B), strict=True)]
+        scores = [
+            float(c.score(Z[test], places[test])) for c, Z in zip(concepts, (A, B), strict=True)
+        ]
+        return Agreement(
             (found[0].shape[1], found[1].shape[1]),
             (scores[0], scores[1]),
             canonical_correlations(*found),
         )
 
-    def fits(concept: ConceptDirections, order: NDArray[np.intp]) -> Iterator[ConceptDirections]:
-        for Z in (A, B):
-            yield ConceptDirections(**concept.get_params()).fit(Z[train], order[codes[train]])
+    def fitted(places: NDArray[np.intp], method: Method, k: int) -> Agreement:
+        concepts = [ConceptDirections(method, k).fit(Z[train], places[train]) for Z in (A, B)]
+        return read(concepts, places)
 
-    as_given = np.arange(len(values))
-    wheel = ConceptDirections("circular", n_components=2)
-    shuffled = []
-    for _ in range(n_orders):
-        order = rng.permutation(len(values))
-        shuffled.append(read("", order, fits(wheel, order)))
-    proper = (proper_concept(Z[train], codes[train], rng) for Z in (A, B))
+    shuffled = [fitted(rng.permutation(len(values))[place], "circular", 2) for _ in range(n_orders)]
     every = min(len(values) - 1, A.shape[1], B.shape[1])
-    return [
-        read("best plane", as_given, fits(ConceptDirections(n_components=2), as_given)),
-        read("wheel", as_given, fits(wheel, as_given)),
-        _mean("wheel, shuffled", shuffled),
-        read("proper dimension", as_given, proper),
-        read("all dimensions", as_given, fits(ConceptDirections(n_components=every), as_given)),
-    ]
+    return {
+        "best plane": fitted(place, "discriminant", 2),
+        "wheel": fitted(place, "circular", 2),
+        "wheel, shuffled": _mean(shuffled),
+        "proper dimension": read(
+            [proper_concept(Z[train], place[train], rng) for Z in (A, B)], place
+        ),
+        "all dimensions": fitted(place, "discriminant", every),
+    }
 
 
-def _mean(name: str, several: list[Reading]) -> Reading:
-    """Average readings of the same dimensions."""
-    accuracies = np.mean([reading.accuracies for reading in several], axis=0)
-    return Reading(
-        name,
+def _mean(several: Sequence[Agreement]) -> Agreement:
+    """Average agreements of the same dimensions."""
+    accuracies = np.mean([one.accuracies for one in several], axis=0)
+    return Agreement(
         several[0].dimensions,
         (float(accuracies[0]), float(accuracies[1])),
-        np.mean([reading.canonical for reading in several], axis=0),
+        np.mean([one.canonical for one in several], axis=0),
     )

@@ -9,11 +9,10 @@ matrix Σ w wᵀ.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+from sklearn.utils.extmath import svd_flip
 
-from conceptnb.core.validation import as_points
-
-Array = NDArray[np.float64]
+from conceptnb.core.validation import Array, as_points
 
 
 def averaged_direction(
@@ -27,13 +26,16 @@ def averaged_direction(
 
     Parameters
     ----------
-    coefficients : (n_pairs, dimensions)
-    order : (n_pairs,) the order in which pairs are visited; by default as given
-    passes : passes in all, the paper's code makes ten
+    coefficients : array-like of shape (n_pairs, dimensions)
+    order : array-like of shape (n_pairs,), optional
+        The order in which pairs are visited; by default as given.
+    passes : int
+        Passes in all; the paper's code makes ten.
 
     Returns
     -------
-    (dimensions,) direction, not normalised; its sign is a convention.
+    ndarray of shape (dimensions,)
+        Not normalised; its sign is a convention.
 
     Raises
     ------
@@ -66,10 +68,15 @@ def leading_directions(coefficients: ArrayLike, n_components: int = 1) -> Array:
     The first maximises the mean squared valuation gap Σ ⟨a, w⟩² over unit
     vectors a; further ones span a concept of more dimensions (Definition 1).
 
+    Parameters
+    ----------
+    coefficients : array-like of shape (n_pairs, dimensions)
+    n_components : int
+
     Returns
     -------
-    (n_components, dimensions) orthonormal rows. Signs are fixed by making each
-    row's entry of largest size positive.
+    ndarray of shape (n_components, dimensions)
+        Orthonormal rows, each with its entry of largest size positive.
 
     Raises
     ------
@@ -83,14 +90,7 @@ def leading_directions(coefficients: ArrayLike, n_components: int = 1) -> Array:
             "of the numbers of pairs and dimensions"
         )
     _, _, right = np.linalg.svd(W, full_matrices=False)
-    return fix_signs(right[:n_components])
-
-
-def fix_signs(directions: Array) -> Array:
-    """Turn each row so that its entry of largest size is positive."""
-    largest = np.abs(directions).argmax(axis=1)
-    signs = np.sign(directions[np.arange(len(directions)), largest])
-    return directions * np.where(signs == 0, 1, signs)[:, None]
+    return svd_flip(None, right[:n_components], u_based_decision=False)[1]
 
 
 def order_dependence(
@@ -100,14 +100,23 @@ def order_dependence(
 
     Parameters
     ----------
-    coefficients : (n_pairs, dimensions)
-    n_orders : number of random orders, at least 2
-    rng : source of the orders
+    coefficients : array-like of shape (n_pairs, dimensions)
+    n_orders : int
+        Number of random orders, at least 2.
+    rng : numpy.random.Generator
+        Source of the orders.
+    passes : int
+        As in `averaged_direction`.
 
     Returns
     -------
-    (n_orders * (n_orders - 1) / 2,) |cos| between every two results: all 1 where
-    the averaged direction is well defined.
+    ndarray of shape (n_orders * (n_orders - 1) / 2,)
+        |cos| between every two results: all 1 where the averaged direction is well defined.
+
+    Raises
+    ------
+    ValueError
+        If `n_orders` is below 2.
     """
     if n_orders < 2:
         raise ValueError(f"n_orders={n_orders} must be at least 2 to compare anything")

@@ -8,18 +8,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.metrics import pairwise_distances_argmin
+from sklearn.utils.extmath import svd_flip
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from conceptnb.core.concepts import Concept
-from conceptnb.embeddings.directions.averaging import (
-    averaged_direction,
-    fix_signs,
-    leading_directions,
-)
-from conceptnb.embeddings.directions.evaluation import nearest_plane
+from conceptnb.core.validation import Array
+from conceptnb.embeddings.directions.averaging import averaged_direction, leading_directions
 from conceptnb.embeddings.directions.pairwise import check_labels, pairwise_regressions
 
-Array = NDArray[np.float64]
 Method = Literal["discriminant", "pairwise", "ordinal", "circular", "paper"]
 METHODS: tuple[Method, ...] = ("discriminant", "pairwise", "ordinal", "circular", "paper")
 
@@ -93,8 +90,8 @@ class ConceptDirections(ClassifierMixin, TransformerMixin, BaseEstimator):
             If an argument is out of range, or the method cannot give as many dimensions.
         """
         points, raw = validate_data(self, Z, labels, dtype=np.float64)
-        self.classes_, codes = np.unique(raw, return_inverse=True)
-        check_labels(codes, len(points))
+        self.classes_, index = np.unique(raw, return_inverse=True)
+        check_labels(index, len(points))
         most = self._most_components(len(self.classes_), points.shape[1])
         if self.method == "circular" and self.n_components != 2:
             raise ValueError(
@@ -109,16 +106,16 @@ class ConceptDirections(ClassifierMixin, TransformerMixin, BaseEstimator):
         if not 0 <= self.shrinkage <= 1:
             raise ValueError(f"shrinkage={self.shrinkage} must lie in [0, 1]")
         if self.method in ("pairwise", "paper"):
-            self.regressions_ = pairwise_regressions(points, codes, C=self.C)
+            self.regressions_ = pairwise_regressions(points, index, C=self.C)
             W = self.regressions_.coefficients
             if self.method == "paper":
                 self.directions_ = averaged_direction(W)[None]
             else:
                 self.directions_ = leading_directions(W, self.n_components)
         else:
-            self.directions_ = self._from_covariances(points, codes)
+            self.directions_ = self._from_covariances(points, index)
         valuations = points @ self.directions_.T
-        self.planes_ = np.stack([valuations[codes == k].mean(axis=0) for k in np.unique(codes)])
+        self.planes_ = np.stack([valuations[index == k].mean(axis=0) for k in np.unique(index)])
         return self
 
     def _most_components(self, n_values: int, dimensions: int) -> int:
@@ -131,26 +128,26 @@ class ConceptDirections(ClassifierMixin, TransformerMixin, BaseEstimator):
         pairs = n_values * (n_values - 1) // 2
         return min(n_values - 1 if self.method == "discriminant" else pairs, dimensions)
 
-    def _from_covariances(self, points: Array, codes: NDArray[np.intp]) -> Array:
+    def _from_covariances(self, points: Array, index: NDArray[np.intp]) -> Array:
         """Directions of the methods that need only class means and covariances."""
-        means = np.stack([points[codes == k].mean(axis=0) for k in range(codes.max() + 1)])
-        residuals = points - means[codes]
+        means = np.stack([points[index == k].mean(axis=0) for k in range(index.max() + 1)])
+        residuals = points - means[index]
         within = residuals.T @ residuals / len(points)
         average = np.trace(within) / len(within)
         ridge = max(self.shrinkage * average, 1e-12 * max(average, 1.0))
         within = (1 - self.shrinkage) * within + ridge * np.eye(len(within))
-        spread = means[codes] - points.mean(axis=0)
+        spread = means[index] - points.mean(axis=0)
         if self.method in ("ordinal", "circular"):
-            target = _places(codes, circular=self.method == "circular")
-            rows = np.linalg.solve(within + spread.T @ spread / len(points), points.T @ target).T
-            return rows / np.sqrt(np.einsum("kd,de,ke->k", rows, within, rows).mean())
+            target = _places(index, circular=self.method == "circular")
+            A = np.linalg.solve(within + spread.T @ spread / len(points), points.T @ target).T
+            return A / np.sqrt(np.einsum("kd,de,ke->k", A, within, A).mean())
         dimensions = len(within)
         _, vectors = eigh(
             spread.T @ spread / len(points),
             within,
             subset_by_index=[dimensions - self.n_components, dimensions - 1],
         )
-        return fix_signs(vectors.T[::-1])
+        return svd_flip(None, vectors.T[::-1], u_based_decision=False)[1]
 
     def transform(self, Z: ArrayLike) -> Array:
         """Valuations (samples, k) of embeddings, A z without intercept."""
@@ -160,9 +157,9 @@ class ConceptDirections(ClassifierMixin, TransformerMixin, BaseEstimator):
 
     def predict(self, Z: ArrayLike) -> NDArray[np.generic]:
         """Value (samples,) whose concept plane is nearest in valuation."""
-        return self.classes_[nearest_plane(self.transform(Z), self.planes_)]
+        return self.classes_[pairwise_distances_argmin(self.transform(Z), self.planes_)]
 
-    def concept(self, value: int) -> Concept:
+    def concept(self, value: int | str) -> Concept:
         """Return the concept A z = b of one value (Definition 1).
 
         Raises
@@ -177,11 +174,11 @@ class ConceptDirections(ClassifierMixin, TransformerMixin, BaseEstimator):
         return Concept(self.directions_, self.planes_[row])
 
 
-def _places(codes: NDArray[np.intp], *, circular: bool) -> Array:
+def _places(index: NDArray[np.intp], *, circular: bool) -> Array:
     """Centred targets (samples, k) of a regression: ranks on a line, or places on a wheel."""
     if circular:
-        angle = 2 * np.pi * codes / (codes.max() + 1)
+        angle = 2 * np.pi * index / (index.max() + 1)
         places = np.column_stack([np.cos(angle), np.sin(angle)])
     else:
-        places = codes[:, None].astype(float)
+        places = index[:, None].astype(float)
     return places - places.mean(axis=0)

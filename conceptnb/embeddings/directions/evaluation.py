@@ -7,10 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from conceptnb.core.validation import as_points
+from conceptnb.core.validation import Array, as_points
 from conceptnb.embeddings.directions.pairwise import check_labels
-
-Array = NDArray[np.float64]
 
 
 def _as_valuations(valuations: ArrayLike, name: str = "valuations") -> Array:
@@ -22,14 +20,17 @@ def _as_valuations(valuations: ArrayLike, name: str = "valuations") -> Array:
 class ValuationTable:
     """Mean and standard deviation of valuations for each value (Tables 2, 3 and 4).
 
-    Attributes
+    Parameters
     ----------
-    values : (n_values,) the values that occur
-    counts : (n_values,) images of each
-    means, stds : (n_values, k); population standard deviations, as in the paper
+    values : ndarray of shape (n_values,)
+        The values that occur.
+    counts : ndarray of shape (n_values,)
+        Images of each.
+    means, stds : ndarray of shape (n_values, k)
+        Population standard deviations, as in the paper.
     """
 
-    values: NDArray[np.intp]
+    values: NDArray[np.generic]
     counts: NDArray[np.intp]
     means: Array
     stds: Array
@@ -38,9 +39,9 @@ class ValuationTable:
 def valuation_table(valuations: ArrayLike, labels: ArrayLike) -> ValuationTable:
     """Summarise valuations (n,) or (n, k) by value, as Tables 2, 3 and 4 do."""
     V = _as_valuations(valuations)
-    whole = check_labels(labels, len(V))
-    values, counts = np.unique(whole, return_counts=True)
-    groups = [V[whole == value] for value in values]
+    given = check_labels(labels, len(V))
+    values, counts = np.unique(given, return_counts=True)
+    groups = [V[given == value] for value in values]
     return ValuationTable(
         values,
         counts,
@@ -65,20 +66,6 @@ def separation(valuations: ArrayLike, labels: ArrayLike) -> float:
     return float(1 - (shares @ table.stds**2).sum() / total)
 
 
-def spread_between(valuations: ArrayLike, labels: ArrayLike) -> Array:
-    """Variance between values over variance within them, along each dimension (k,).
-
-    What is expected of values that do not differ is subtracted, and a negative rest is 0.
-    """
-    V = _as_valuations(valuations)
-    table = valuation_table(V, labels)
-    shares = table.counts / len(V)
-    between = shares @ (table.means - V.mean(axis=0)) ** 2
-    within = shares @ table.stds**2
-    noise = within * (len(table.values) - 1) / max(len(V) - len(table.values), 1)
-    return np.maximum(between - noise, 0) / np.where(within > 0, within, 1)
-
-
 def canonical_correlations(first: ArrayLike, second: ArrayLike) -> Array:
     """Canonical correlations of two sets of valuations of the same images, falling.
 
@@ -101,8 +88,9 @@ def canonical_variates(first: ArrayLike, second: ArrayLike) -> tuple[Array, Arra
 
     Returns
     -------
-    Two arrays (n, k), k the smaller dimension: columns have mean 0 and variance 1, and
-    the j-th columns of both have the j-th canonical correlation.
+    first, second : ndarray of shape (n, k), k the smaller dimension
+        Columns have mean 0 and variance 1, and the j-th columns of both have the j-th
+        canonical correlation.
 
     Raises
     ------
@@ -125,17 +113,6 @@ def _whitened(first: ArrayLike, second: ArrayLike) -> tuple[Array, Array]:
     return U[:, s > 1e-10 * max(s[0], 1e-300)], V[:, t > 1e-10 * max(t[0], 1e-300)]
 
 
-def nearest_plane(valuations: ArrayLike, planes: ArrayLike) -> NDArray[np.intp]:
-    """Row of the nearest of the concept planes (n_values, k), for each valuation (n, k)."""
-    V, P = _as_valuations(valuations), _as_valuations(planes, "planes")
-    if V.shape[1] != P.shape[1]:
-        raise ValueError(
-            f"valuations have {V.shape[1]} dimensions and planes {P.shape[1]}; both need the same"
-        )
-    squared = (V**2).sum(axis=1)[:, None] - 2 * V @ P.T + (P**2).sum(axis=1)
-    return squared.argmin(axis=1)
-
-
 def half_split(n: int, rng: np.random.Generator) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Random training and test halves of n images: the split in the paper's text."""
     if n < 4:
@@ -155,9 +132,22 @@ def first_values_split(
 
     Parameters
     ----------
-    factors : (n, n_factors) value indices
-    factor : column of the factor whose direction is to be learned
-    sizes : number of values of each factor
+    factors : array-like of shape (n, n_factors)
+        Places of values on the grid, from 0.
+    factor : int
+        Column of the factor whose direction is to be learned.
+    sizes : tuple of int
+        Number of values of each factor.
+
+    Returns
+    -------
+    train, test : ndarray of int
+        Positions of images.
+
+    Raises
+    ------
+    ValueError
+        If `factors` has another number of columns than `sizes`, or none with number `factor`.
     """
     array = np.asarray(factors)
     if array.ndim != 2 or array.shape[1] != len(sizes):

@@ -2,44 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from conceptnb.core.validation import as_points
+from conceptnb.core.validation import Array, as_points
 from conceptnb.embeddings.directions.estimator import ConceptDirections
 from conceptnb.embeddings.directions.evaluation import (
     ValuationTable,
-    first_values_split,
     half_split,
     separation,
     valuation_table,
 )
+from conceptnb.embeddings.directions.pairwise import check_labels
 from conceptnb.embeddings.directions.selection import proper_concept
-from conceptnb.embeddings.shapes3d.factors import FACTORS, SIZES, check_factors, factor_index
 
-Array = NDArray[np.float64]
-Split = Literal["half", "first-values"]
+Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FactorReport:
     """What one embedding knows of one factor; all numbers are of test images.
 
-    Attributes
+    Parameters
     ----------
-    factor : name
-    paper : ConceptDirections, the sign-aligned mean of Appendix D.1
-    atom : ConceptDirections, the order-free direction
-    plane : ConceptDirections, the two discriminant directions
-    concept : ConceptDirections in the proper dimension, counted on training images alone
-    table : valuations of the paper's direction by value, as in Tables 2-4
-    eta2_paper, eta2 : between-class share of variance of `paper` and `atom`
-    accuracy_atom, accuracy_plane, accuracy : of nearest-plane classification with
-        `atom`, `plane` and `concept`
-    train, test : positions of the images
+    factor : str
+        Its name.
+    paper : ConceptDirections
+        The sign-aligned mean of Appendix D.1.
+    atom : ConceptDirections
+        The order-free direction.
+    plane : ConceptDirections
+        The two discriminant directions, or one if there are but two values.
+    concept : ConceptDirections
+        In the proper dimension, counted on training images alone.
+    table : ValuationTable
+        Valuations of the paper's direction by value, as in Tables 2-4.
+    eta2_paper, eta2 : float
+        Between-class share of variance of `paper` and `atom`.
+    accuracy_atom, accuracy_plane, accuracy : float
+        Of nearest-plane classification with `atom`, `plane` and `concept`.
+    chance, accuracy_shuffled : float
+        Share of the most frequent value, and accuracy of a concept whose training labels were
+        put in random order: what `accuracy` is to be compared with.
+    valuations : ndarray of shape (test images,)
+        Along `atom`.
+    labels : ndarray of shape (test images,)
+    train, test : ndarray of int
+        Positions of the images.
     """
 
     factor: str
@@ -53,77 +65,87 @@ class FactorReport:
     accuracy_atom: float
     accuracy_plane: float
     accuracy: float
+    chance: float
+    accuracy_shuffled: float
+    valuations: Array
+    labels: NDArray[np.generic]
     train: NDArray[np.intp]
     test: NDArray[np.intp]
 
 
-def report_factor(
+def report_factors(
     Z: ArrayLike,
-    factors: ArrayLike,
-    factor: str,
+    labels: Mapping[str, ArrayLike],
     rng: np.random.Generator,
     *,
-    split: Split = "half",
-) -> FactorReport:
-    """Learn the directions of one factor and judge them on held-out images (Appendix D).
+    split: Split | None = None,
+    shrinkage: float = 1e-3,
+) -> dict[str, FactorReport]:
+    """Learn the directions of factors and judge them on held-out images (Appendix D).
 
     Parameters
     ----------
-    Z : (samples, dimensions) embeddings
-    factors : (samples, 6) value indices
-    factor : name of the factor
-    rng : source of the random halves
-    split : "half" as in the paper's text, or "first-values" as in the released code
+    Z : array-like of shape (samples, dimensions)
+        Embeddings.
+    labels : mapping of str to array-like of shape (samples,)
+        Values of each factor, whole numbers or text, by its name.
+    rng : numpy.random.Generator
+        Source of the random halves, which are the same for all factors, and for all embeddings
+        that are reported with generators of the same seed.
+    split : pair of ndarray of int, optional
+        Positions of training and test images; random halves by default, as in the paper's text.
+    shrinkage : float
+        As in `ConceptDirections`.
 
     Raises
     ------
     ValueError
-        If the split is unknown, or leaves a value of the factor without training images.
+        If a value of a factor has no training image.
     """
-    points, array = as_points(Z, "Z"), check_factors(factors)
-    column = factor_index(factor)
-    if split == "half":
-        train, test = half_split(len(points), rng)
-    elif split == "first-values":
-        train, test = first_values_split(array, column, SIZES)
-    else:
-        raise ValueError(f"split={split!r} must be 'half' or 'first-values'")
-    labels = array[:, column]
-    counts = np.bincount(labels[train], minlength=SIZES[column])
-    if not counts.all():
-        raise ValueError(f"{factor}={counts.argmin()} has no training image; embed more images")
-    paper = ConceptDirections("paper").fit(points[train], labels[train])
-    atom = ConceptDirections().fit(points[train], labels[train])
-    plane = ConceptDirections(n_components=2).fit(points[train], labels[train])
-    concept = proper_concept(points[train], labels[train], rng)
-    paper_valuations, valuations = paper.transform(points[test]), atom.transform(points[test])
+    points, seed = as_points(Z, "Z"), rng.integers(2**32)
+    return {
+        name: _report(name, points, given, np.random.default_rng(seed), split, shrinkage)
+        for name, given in labels.items()
+    }
+
+
+def _report(
+    factor: str,
+    points: Array,
+    labels: ArrayLike,
+    rng: np.random.Generator,
+    split: Split | None,
+    shrinkage: float,
+) -> FactorReport:
+    given = check_labels(labels, len(points))
+    train, test = split or half_split(len(points), rng)
+    values = np.unique(given)
+    if (unseen := np.setdiff1d(values, given[train])).size:
+        raise ValueError(f"{factor}={unseen[0]} has no training image; embed more images")
+    A, a, B, b = points[train], given[train], points[test], given[test]
+    paper = ConceptDirections("paper").fit(A, a)
+    atom = ConceptDirections(shrinkage=shrinkage).fit(A, a)
+    most = min(2, len(values) - 1, points.shape[1])
+    plane = ConceptDirections(n_components=most, shrinkage=shrinkage).fit(A, a)
+    concept = proper_concept(A, a, rng, shrinkage=shrinkage)
+    shuffled = ConceptDirections(**concept.get_params()).fit(A, rng.permutation(a))
+    along_paper, along_atom = paper.transform(B), atom.transform(B)[:, 0]
     return FactorReport(
         factor,
         paper,
         atom,
         plane,
         concept,
-        valuation_table(paper_valuations, labels[test]),
-        separation(paper_valuations, labels[test]),
-        separation(valuations, labels[test]),
-        float(atom.score(points[test], labels[test])),
-        float(plane.score(points[test], labels[test])),
-        float(concept.score(points[test], labels[test])),
-        train,
-        test,
+        table=valuation_table(along_paper, b),
+        eta2_paper=separation(along_paper, b),
+        eta2=separation(along_atom, b),
+        accuracy_atom=float(atom.score(B, b)),
+        accuracy_plane=float(plane.score(B, b)),
+        accuracy=float(concept.score(B, b)),
+        chance=float(np.unique(b, return_counts=True)[1].max() / len(b)),
+        accuracy_shuffled=float(shuffled.score(B, b)),
+        valuations=along_atom,
+        labels=b,
+        train=train,
+        test=test,
     )
-
-
-def report(
-    Z: ArrayLike, factors: ArrayLike, rng: np.random.Generator, *, split: Split = "half"
-) -> dict[str, FactorReport]:
-    """Report all six factors by name; see `report_factor`.
-
-    Random halves are the same for all factors, and for all embeddings that are reported
-    with generators of the same seed.
-    """
-    seed = rng.integers(2**32)
-    return {
-        name: report_factor(Z, factors, name, np.random.default_rng(seed), split=split)
-        for name in FACTORS
-    }

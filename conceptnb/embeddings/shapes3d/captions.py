@@ -85,11 +85,16 @@ def captions(
 
     Parameters
     ----------
-    factors : (n, 6) whole numbers
-    vague : names of factors to leave open in every caption
-    vague_rate : chance in [0, 1] that each further attribute is left open
-    rng : needed when `vague_rate` is above 0
-    left_open : (n, 6) booleans; further attributes to leave open, caption by caption
+    factors : array-like of shape (n, 6)
+        Whole numbers.
+    vague : collection of str
+        Names of factors to leave open in every caption.
+    vague_rate : float
+        Chance in [0, 1] that each further attribute is left open.
+    rng : numpy.random.Generator, optional
+        Needed when `vague_rate` is above 0.
+    left_open : array-like of bool of shape (n, 6), optional
+        Further attributes to leave open, caption by caption.
 
     Raises
     ------

@@ -39,7 +39,7 @@ HUES = np.arange(10) / 10
 SCALES = np.linspace(0.75, 1.25, 8)
 ORIENTATIONS = np.linspace(-30.0, 30.0, 15)
 
-_VALUES: dict[str, NDArray[np.float64]] = {
+FACTOR_VALUES: dict[str, NDArray[np.float64]] = {
     "floor_hue": HUES,
     "wall_hue": HUES,
     "object_hue": HUES,
@@ -47,6 +47,7 @@ _VALUES: dict[str, NDArray[np.float64]] = {
     "shape": np.arange(4.0),
     "orientation": ORIENTATIONS,
 }
+"""Values in the published labels: hues in [0, 1), scales, numbers of shapes, degrees."""
 
 
 def factor_index(factor: str) -> int:
@@ -60,16 +61,6 @@ def factor_index(factor: str) -> int:
     if factor not in FACTORS:
         raise ValueError(f"factor={factor!r} is unknown; choose one of {', '.join(FACTORS)}")
     return FACTORS.index(factor)  # type: ignore[arg-type]
-
-
-def factor_values(factor: str) -> NDArray[np.float64]:
-    """Values that a factor takes in the published labels.
-
-    Hues lie in [0, 1), scales in [.75, 1.25], shapes are 0 to 3 and
-    orientations are in degrees.
-    """
-    factor_index(factor)
-    return _VALUES[factor].copy()
 
 
 def check_factors(factors: ArrayLike) -> NDArray[np.intp]:
@@ -89,8 +80,8 @@ def check_factors(factors: ArrayLike) -> NDArray[np.intp]:
     whole = array.astype(np.intp)
     if not np.array_equal(whole, array):
         raise ValueError(
-            "factors must be whole numbers, the positions of values on the grid; "
-            "convert labels with factors_from_labels"
+            "factors must be whole numbers, the positions of values on the grid and not the "
+            "values themselves"
         )
     off_grid = (whole < 0) | (whole >= np.array(SIZES))
     if off_grid.any():
@@ -107,11 +98,18 @@ def index_to_factors(index: ArrayLike) -> NDArray[np.intp]:
 
     Parameters
     ----------
-    index : (n,) whole numbers in [0, 480000)
+    index : array-like of shape (n,)
+        Whole numbers in [0, 480000).
 
     Returns
     -------
-    (n, 6) positions of the values on the grid, columns as in `FACTORS`.
+    ndarray of shape (n, 6)
+        Positions of the values on the grid, columns as in `FACTORS`.
+
+    Raises
+    ------
+    ValueError
+        If a position is not in the file.
     """
     array = np.atleast_1d(np.asarray(index))
     if array.size and (array.min() < 0 or array.max() >= N_IMAGES):
@@ -124,35 +122,6 @@ def factors_to_index(factors: ArrayLike) -> NDArray[np.intp]:
     return np.ravel_multi_index(tuple(check_factors(factors).T), SIZES)
 
 
-def factors_from_labels(labels: ArrayLike) -> NDArray[np.intp]:
-    """Value indices (n, 6) of published labels (n, 6), such as scale .75 or -30 degrees.
-
-    Raises
-    ------
-    ValueError
-        If a label is further than 1e-6 from every value of its factor.
-    """
-    array = np.asarray(labels, dtype=float)
-    if array.ndim != 2 or array.shape[1] != len(FACTORS):
-        raise ValueError(f"labels must have shape (n, {len(FACTORS)}); got {array.shape}")
-    factors = np.empty(array.shape, dtype=np.intp)
-    for column, name in enumerate(FACTORS):
-        values = _VALUES[name]
-        nearest = np.searchsorted((values[1:] + values[:-1]) / 2, array[:, column])
-        factors[:, column] = nearest
-        worst = np.abs(array[:, column] - values[nearest]).max(initial=0.0)
-        if not worst < 1e-6:  # also refuses NaN
-            raise ValueError(f"labels of {name} must be among {values.round(4).tolist()}")
-    return factors
-
-
-def labels_from_factors(factors: ArrayLike) -> NDArray[np.float64]:
-    """Turn value indices (n, 6) into published labels (n, 6)."""
-    array = check_factors(factors)
-    columns = [_VALUES[name][array[:, k]] for k, name in enumerate(FACTORS)]
-    return np.stack(columns, axis=1)
-
-
 def sample_factors(n: int, rng: np.random.Generator) -> NDArray[np.intp]:
     """Draw `n` combinations uniformly, without repetition while the grid lasts."""
     if n < 1 or n > N_IMAGES:
@@ -161,12 +130,12 @@ def sample_factors(n: int, rng: np.random.Generator) -> NDArray[np.intp]:
 
 
 def held_out_combinations(factors: ArrayLike) -> NDArray[np.bool_]:
-    """Which combinations (n,) the small towers never saw in training.
+    """Which combinations (n,) the small CLIP models never saw in training.
 
     One tenth of all (object hue, scale, shape) triples is held out, with every
     floor, wall and orientation: of each scale and shape one object hue is
     missing. Every value of every factor is still seen, and so is every pair of
-    values; a tower that is right on these images has composed what it learned.
+    values; a model that is right on these images has composed what it learned.
     """
     array = check_factors(factors)
     object_hue, scale, shape = array[:, 2], array[:, 3], array[:, 4]
@@ -185,4 +154,4 @@ def factor_labels(factor: str) -> Sequence[str]:
     if factor == "shape":
         return SHAPE_NAMES
     digits = {"scale": 2, "orientation": 1}.get(factor, 1)
-    return [f"{value:.{digits}f}" for value in factor_values(factor)]
+    return [f"{value:.{digits}f}" for value in FACTOR_VALUES[factor]]

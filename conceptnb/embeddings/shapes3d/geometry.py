@@ -13,8 +13,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float32]
-Hit = tuple[Array, Array]
+Float32s = NDArray[np.float32]
+Hit = tuple[Float32s, Float32s]
 
 CUBE_SIDE = 1.0
 CYLINDER_RADIUS = 0.5
@@ -23,12 +23,12 @@ BALL_RADIUS = 0.6
 ELLIPSOID_RADII = (0.44, 0.44, 0.72)
 
 
-def _broadcast(origin: Array, direction: Array) -> tuple[Array, Array]:
+def _broadcast(origin: Float32s, direction: Float32s) -> tuple[Float32s, Float32s]:
     origin, direction = np.broadcast_arrays(origin, direction)
     return origin, direction
 
 
-def ellipsoid_hit(origin: Array, direction: Array, radii: tuple[float, float, float]) -> Hit:
+def _ellipsoid_hit(origin: Float32s, direction: Float32s, radii: tuple[float, float, float]) -> Hit:
     """First hit with the ellipsoid of the given semi-axes that touches the floor.
 
     Dividing space by the semi-axes makes it the unit sphere, where the hit is
@@ -49,7 +49,7 @@ def ellipsoid_hit(origin: Array, direction: Array, radii: tuple[float, float, fl
     return t, normal / np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-12)
 
 
-def box_hit(origin: Array, direction: Array, side: float) -> Hit:
+def _box_hit(origin: Float32s, direction: Float32s, side: float) -> Hit:
     """First hit with the cube of the given side, by the slab method."""
     origin, direction = _broadcast(origin, direction)
     low = np.array([-side / 2, -side / 2, 0], dtype=np.float32)
@@ -66,7 +66,7 @@ def box_hit(origin: Array, direction: Array, side: float) -> Hit:
     return t, normal
 
 
-def cylinder_hit(origin: Array, direction: Array, radius: float, height: float) -> Hit:
+def _cylinder_hit(origin: Float32s, direction: Float32s, radius: float, height: float) -> Hit:
     """First hit with the upright cylinder: the side where it is met first, else the lid."""
     origin, direction = _broadcast(origin, direction)
     o, d = origin[:, :2], direction[:, :2]
@@ -92,10 +92,10 @@ def cylinder_hit(origin: Array, direction: Array, radius: float, height: float) 
     return t, normal
 
 
-SHAPE_HITS: tuple[Callable[[Array, Array], Hit], ...] = (
-    lambda o, d: box_hit(o, d, CUBE_SIDE),
-    lambda o, d: cylinder_hit(o, d, CYLINDER_RADIUS, CYLINDER_HEIGHT),
-    lambda o, d: ellipsoid_hit(o, d, (BALL_RADIUS,) * 3),
-    lambda o, d: ellipsoid_hit(o, d, ELLIPSOID_RADII),
+SHAPE_HITS: tuple[Callable[[Float32s, Float32s], Hit], ...] = (
+    lambda o, d: _box_hit(o, d, CUBE_SIDE),
+    lambda o, d: _cylinder_hit(o, d, CYLINDER_RADIUS, CYLINDER_HEIGHT),
+    lambda o, d: _ellipsoid_hit(o, d, (BALL_RADIUS,) * 3),
+    lambda o, d: _ellipsoid_hit(o, d, ELLIPSOID_RADII),
 )
-"""One function a shape, in the order of `SHAPE_NAMES`."""
+"""One function per shape, in the order of `SHAPE_NAMES`."""

@@ -1,4 +1,4 @@
-"""Images of 3D Shapes from two sources behind one interface.
+"""Images of 3D Shapes from two sources with one interface.
 
 `RenderedShapes` composes images here and needs no data. `PublishedShapes` reads
 the data set of Burgess and Kim (2018), one HDF5 file with `images`
@@ -11,15 +11,15 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from conceptnb.embeddings.shapes3d.factors import (
+    FACTOR_VALUES,
     FACTORS,
     N_IMAGES,
-    factors_from_labels,
     index_to_factors,
 )
 from conceptnb.embeddings.shapes3d.renderer import Renderer
@@ -29,25 +29,6 @@ PUBLISHED_SHA256 = "0a0f6ed98baff276a50f3a081a7434d788da63cb135a98189b2a5b5769be
 PUBLISHED_BYTES = 267_573_662
 
 
-class ShapesImages(Protocol):
-    """What an analysis needs of a source of images."""
-
-    source: str
-    """What made the images, for tables and captions of figures."""
-
-    def __len__(self) -> int:
-        """Count the images."""
-        ...
-
-    def factors(self, index: ArrayLike) -> NDArray[np.intp]:
-        """Value indices (n, 6) of the images at the given positions."""
-        ...
-
-    def images(self, index: ArrayLike) -> NDArray[np.uint8]:
-        """Images (n, size, size, 3) at the given positions."""
-        ...
-
-
 def _check_index(index: ArrayLike, n: int) -> NDArray[np.intp]:
     array = np.atleast_1d(np.asarray(index, dtype=np.intp))
     if array.ndim != 1:
@@ -55,6 +36,18 @@ def _check_index(index: ArrayLike, n: int) -> NDArray[np.intp]:
     if array.size and (array.min() < 0 or array.max() >= n):
         raise ValueError(f"index must lie in [0, {n}); got {array.min()} to {array.max()}")
     return array
+
+
+def _factors_from_labels(labels: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Value indices (n, 6) of published labels (n, 6), such as scale .75 or -30 degrees."""
+    factors = np.empty(labels.shape, dtype=np.intp)
+    for column, name in enumerate(FACTORS):
+        values = FACTOR_VALUES[name]
+        nearest = np.searchsorted((values[1:] + values[:-1]) / 2, labels[:, column])
+        factors[:, column] = nearest
+        if not np.abs(labels[:, column] - values[nearest]).max() < 1e-6:  # also refuses NaN
+            raise ValueError(f"labels of {name} must be among {values.round(4).tolist()}")
+    return factors
 
 
 class RenderedShapes:
@@ -91,7 +84,8 @@ class PublishedShapes:
 
     Parameters
     ----------
-    path : path of the HDF5 file, as from `download`
+    path : path
+        The HDF5 file, as from `download`.
 
     Raises
     ------
@@ -146,10 +140,14 @@ class PublishedShapes:
                     f"{self.path}: {key!r} must have shape {shape} and type "
                     f"{np.dtype(dtype)}; it has {found.shape} and {found.dtype}"
                 )
-        factors = factors_from_labels(self._file["labels"][:])
+        factors = _factors_from_labels(self._file["labels"][:])
         if not np.array_equal(factors, index_to_factors(np.arange(N_IMAGES))):
             raise ValueError(f"{self.path}: the labels are not in the published order")
         return factors
+
+    def __reduce__(self) -> tuple[type[PublishedShapes], tuple[Path]]:
+        """Open the file again in another process."""
+        return PublishedShapes, (self.path,)
 
     def __len__(self) -> int:
         return N_IMAGES
@@ -200,9 +198,16 @@ def download(
 
     Parameters
     ----------
-    directory : where to keep the file; by default the user's cache directory
-    url, sha256 : another place and the checksum of what lies there
-    progress : show a progress bar
+    directory : path, optional
+        Where to keep the file; by default the user's cache directory.
+    url, sha256 : str
+        Another place and the checksum of what lies there.
+    progress : bool
+        Show a progress bar.
+
+    Returns
+    -------
+    Path
 
     Raises
     ------
@@ -261,3 +266,7 @@ class _ResumingDownloader:
                         file.write(chunk)
                         bar.update(len(chunk))
         partial.replace(output_file)
+
+
+ShapesImages = RenderedShapes | PublishedShapes
+"""A source of images."""

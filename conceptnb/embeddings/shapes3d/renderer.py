@@ -30,7 +30,7 @@ from conceptnb.embeddings.shapes3d.factors import (
     check_factors,
     hue_to_rgb,
 )
-from conceptnb.embeddings.shapes3d.geometry import SHAPE_HITS, Array
+from conceptnb.embeddings.shapes3d.geometry import SHAPE_HITS, Float32s
 
 ROOM_HALF_WIDTH = 2.7
 CAMERA_DISTANCE = 5.2
@@ -50,12 +50,12 @@ _SHADOW_CELLS = 208
 _LIGHT_SAMPLES = 48
 
 
-def _unit(vector: ArrayLike) -> Array:
+def _unit(vector: ArrayLike) -> Float32s:
     array = np.asarray(vector, dtype=np.float32)
     return array / np.linalg.norm(array, axis=-1, keepdims=True)
 
 
-def _camera_rays(orientation: float, size: int, supersample: int) -> tuple[Array, Array]:
+def _camera_rays(orientation: float, size: int, supersample: int) -> tuple[Float32s, Float32s]:
     """Camera position (3,) and unit directions (rays, 3), rows of the image first."""
     angle = np.deg2rad(orientation)
     position = np.array(
@@ -96,13 +96,15 @@ def _shadow_maps() -> NDArray[np.float32]:
     return (hidden / np.float32(_LIGHT_SAMPLES)).reshape(len(SHAPE_HITS), *x.shape)
 
 
-def _shadow(shape: int, scale: float, xy: Array) -> Array:
+def _shadow(shape: int, scale: float, xy: Float32s) -> Float32s:
     """Share of the light hidden at floor points (n, 2) by a shape of the given scale."""
     cells = (xy / scale + _SHADOW_EXTENT) / (2 * _SHADOW_EXTENT) * (_SHADOW_CELLS - 1)
     return map_coordinates(_shadow_maps()[shape], cells.T, order=1, mode="constant", cval=0.0)
 
 
-def _trace_room(position: Array, directions: Array) -> tuple[NDArray[np.bool_], Array, Array]:
+def _trace_room(
+    position: Float32s, directions: Float32s
+) -> tuple[NDArray[np.bool_], Float32s, Float32s]:
     """Where rays leave the room: on the floor or not, points (n, 3), unshadowed light (n,)."""
     bounds = np.where(directions >= 0, ROOM_HALF_WIDTH, -ROOM_HALF_WIDTH).astype(np.float32)
     with np.errstate(divide="ignore"):
@@ -117,7 +119,7 @@ def _trace_room(position: Array, directions: Array) -> tuple[NDArray[np.bool_], 
     return axis == 2, points, AMBIENT_ROOM + DIFFUSE_ROOM * facing
 
 
-def _object_light(normal: Array, directions: Array) -> tuple[Array, Array]:
+def _object_light(normal: Float32s, directions: Float32s) -> tuple[Float32s, Float32s]:
     """Diffuse light and highlight on the object (Blinn and Phong)."""
     to_light = _unit(TO_LIGHT)
     diffuse = AMBIENT_OBJECT + DIFFUSE_OBJECT * np.maximum(normal @ to_light, 0)
@@ -126,14 +128,14 @@ def _object_light(normal: Array, directions: Array) -> tuple[Array, Array]:
     return diffuse, HIGHLIGHT * gleam
 
 
-def _pool(values: Array, size: int, supersample: int) -> Array:
+def _pool(values: Float32s, size: int, supersample: int) -> Float32s:
     """Mean over the rays of each pixel, (rays, k) to (size * size, k)."""
     k = values.shape[1]
     blocks = values.reshape(size, supersample, size, supersample, k)
     return blocks.mean(axis=(1, 3), dtype=np.float32).reshape(size * size, k)
 
 
-def _trace_view(orientation: float, size: int, supersample: int) -> Array:
+def _trace_view(orientation: float, size: int, supersample: int) -> Float32s:
     """Masks (scales, shapes, pixels, 4) seen from one orientation."""
     position, directions = _camera_rays(orientation, size, supersample)
     floor, points, light = _trace_room(position, directions)
@@ -194,7 +196,7 @@ class Renderer:
         if size < 1:
             raise ValueError(f"size={size} must be at least 1 pixel")
         if supersample is not None and supersample < 1:
-            raise ValueError(f"supersample={supersample} must be at least 1 ray a side")
+            raise ValueError(f"supersample={supersample} must be at least 1 ray per side")
         self.size = size
         self.supersample = supersample or max(2, -(-192 // size))
 

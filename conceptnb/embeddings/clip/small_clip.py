@@ -1,8 +1,8 @@
-"""The two small towers: their architectures, input and weights.
+"""The two small CLIP models: their architectures, input and weights.
 
 Stand-ins for CLIP, trained here on rendered images (`conceptnb train-clip`): a
 vision transformer and a ResNet of open_clip's own classes, each with a small
-text transformer, about a megabyte apiece.
+text transformer, one and three megabytes.
 """
 
 from __future__ import annotations
@@ -22,33 +22,34 @@ SMALL_SIZE = 32
 """Width and height of the input in pixels."""
 
 _CONFIGS = Path(__file__).parent / "configs"
-WEIGHTS = Path(__file__).parent / "weights"
-
-
-def check_kind(kind: str) -> str:
-    """Return `kind` or raise ValueError unless it is one of `SMALL_KINDS`."""
-    if kind not in SMALL_KINDS:
-        raise ValueError(f"kind={kind!r} must be one of {', '.join(SMALL_KINDS)}")
-    return kind
-
-
-def weights_path(kind: str) -> Path:
-    """Where the shipped weights of a small tower lie."""
-    return WEIGHTS / f"shapes-{check_kind(kind)}.safetensors"
+WEIGHTS = {
+    kind: Path(__file__).parent / "weights" / f"shapes-{kind}.safetensors" for kind in SMALL_KINDS
+}
+"""The shipped weights; a JSON file of the same name says how they were trained."""
 
 
 def create_small_model(
     kind: str, *, weights: str | os.PathLike[str] | None = None, seed: int = 0
 ) -> open_clip.CLIP:
-    """Build a small tower, untrained or with weights from a safetensors file.
+    """Build a small CLIP model, untrained or with weights from a safetensors file.
 
     Parameters
     ----------
-    kind : "vit" or "resnet"
-    weights : path of the weights; None gives an untrained tower
-    seed : of the initial weights; the global generator is left as it was
+    kind : {"vit", "resnet"}
+        Architecture of the image encoder.
+    weights : path, optional
+        None gives an untrained model.
+    seed : int
+        Of the initial weights; the global generator is left as it was.
+
+    Raises
+    ------
+    ValueError
+        If there is no such kind.
     """
-    name = f"shapes-{check_kind(kind)}"
+    if kind not in SMALL_KINDS:
+        raise ValueError(f"kind={kind!r} must be one of {', '.join(SMALL_KINDS)}")
+    name = f"shapes-{kind}"
     if name not in open_clip.list_models():
         open_clip.add_model_config(_CONFIGS)
     with torch.random.fork_rng(devices=[]):
@@ -67,8 +68,8 @@ def save_weights(model: torch.nn.Module, path: str | os.PathLike[str]) -> None:
     save_file({key: value.contiguous() for key, value in state.items()}, path)
 
 
-def normalise(images: NDArray[np.uint8]) -> torch.Tensor:
-    """Turn images (n, h, w, 3) into input (n, 3, 32, 32) of the small towers.
+def clip_input(images: NDArray[np.uint8]) -> torch.Tensor:
+    """Turn images (n, h, w, 3) into input (n, 3, 32, 32) of the small models.
 
     Larger images are averaged over blocks; values are normalised by CLIP's mean
     and standard deviation.

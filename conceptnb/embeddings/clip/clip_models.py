@@ -3,7 +3,7 @@
 By name: ``small-vit`` and ``small-resnet``, the stand-ins trained here (add
 ``-untrained`` for the control with random weights), or ``ViT-B-32`` and
 ``RN101`` with OpenAI's weights, as in Appendix D. By path: a checkpoint of one
-of the real architectures, or weights of a small tower.
+of the real architectures, or weights of a small model.
 """
 
 from __future__ import annotations
@@ -20,7 +20,12 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from conceptnb.embeddings.clip.small import SMALL_KINDS, create_small_model, normalise, weights_path
+from conceptnb.embeddings.clip.small_clip import (
+    SMALL_KINDS,
+    WEIGHTS,
+    clip_input,
+    create_small_model,
+)
 from conceptnb.embeddings.clip.tokenizer import CaptionTokenizer
 
 REAL_NAMES = ("ViT-B-32", "RN101")
@@ -28,18 +33,30 @@ REAL_NAMES = ("ViT-B-32", "RN101")
 
 SMALL_NAMES = tuple(f"small-{kind}" for kind in SMALL_KINDS)
 
+SOURCES = (
+    dict.fromkeys(REAL_NAMES, "OpenAI's weights")
+    | dict.fromkeys(SMALL_NAMES, "a small CLIP model trained here")
+    | {f"{name}-untrained": "a small CLIP model with random weights" for name in SMALL_NAMES}
+)
+"""Where the weights of models that load by name are from."""
+
 
 @dataclass
-class Tower:
-    """A CLIP model with its own preprocessing.
+class ClipModel:
+    """A CLIP model, its image encoder and its text encoder, with its own preprocessing.
 
-    Attributes
+    Parameters
     ----------
-    name : what it is called in tables and figures
-    source : where the weights are from, to be said wherever its numbers appear
-    model : open_clip model, in evaluation mode
-    preprocess : images (n, h, w, 3) of bytes to the model's input (n, 3, size, size)
-    tokenize : texts to tokens
+    name : str
+        What it is called in tables and figures.
+    source : str
+        Where the weights are from, to be said wherever its numbers appear.
+    model : open_clip.CLIP
+        In evaluation mode.
+    preprocess : callable
+        Images (n, height, width, 3) of bytes to the model's input (n, 3, size, size).
+    tokenize : callable
+        Texts to tokens.
     """
 
     name: str
@@ -75,7 +92,7 @@ class Tower:
         return self.model.encode_text(self.tokenize(texts)).float().numpy()
 
 
-def load_tower(name: str | os.PathLike[str]) -> Tower:
+def load_clip(name: str | os.PathLike[str]) -> ClipModel:
     """Load a CLIP model by name or from a local checkpoint.
 
     Parameters
@@ -96,16 +113,15 @@ def load_tower(name: str | os.PathLike[str]) -> Tower:
     """
     text = str(name)
     if text in REAL_NAMES:
-        return _real_tower(text, "openai", "OpenAI's weights")
+        return _real_clip(text, "openai", SOURCES[text])
     for kind in SMALL_KINDS:
-        if text == f"small-{kind}":
-            return _small_tower(text, kind, weights_path(kind), "a small tower trained here")
-        if text == f"small-{kind}-untrained":
-            return _small_tower(text, kind, None, "a small tower with random weights")
-    return _tower_from_path(Path(text))
+        if text in (f"small-{kind}", f"small-{kind}-untrained"):
+            weights = None if text.endswith("-untrained") else WEIGHTS[kind]
+            return _small_clip(text, kind, weights, SOURCES[text])
+    return _clip_from_path(Path(text))
 
 
-def _tower_from_path(path: Path) -> Tower:
+def _clip_from_path(path: Path) -> ClipModel:
     if path.suffix not in (".safetensors", ".pt", ".pth", ".bin"):
         raise ValueError(
             f"name={str(path)!r} is neither a model ({', '.join((*SMALL_NAMES, *REAL_NAMES))}) "
@@ -116,22 +132,22 @@ def _tower_from_path(path: Path) -> Tower:
     source = f"the local checkpoint {path.name}"
     for kind in SMALL_KINDS:
         if f"shapes-{kind}" in path.name:
-            return _small_tower(path.stem, kind, path, source)
+            return _small_clip(path.stem, kind, path, source)
     for architecture in REAL_NAMES:
         if architecture.lower() in path.name.lower():
-            return _real_tower(architecture, str(path), source, name=path.stem)
+            return _real_clip(architecture, str(path), source, name=path.stem)
     raise ValueError(
         f"name={path.name!r} does not say its architecture; put one of ViT-B-32, RN101, "
         "shapes-vit, shapes-resnet into the file's name"
     )
 
 
-def _small_tower(name: str, kind: str, weights: Path | None, source: str) -> Tower:
+def _small_clip(name: str, kind: str, weights: Path | None, source: str) -> ClipModel:
     model = create_small_model(kind, weights=weights)
-    return Tower(name, source, model, normalise, CaptionTokenizer())
+    return ClipModel(name, source, model, clip_input, CaptionTokenizer())
 
 
-def _real_tower(architecture: str, pretrained: str, source: str, name: str = "") -> Tower:
+def _real_clip(architecture: str, pretrained: str, source: str, name: str = "") -> ClipModel:
     """Load a model of Appendix D: QuickGELU as OpenAI trained it, and CLIP's preprocessing."""
     model, _, transform = open_clip.create_model_and_transforms(
         architecture, pretrained=pretrained, force_quick_gelu=True
@@ -141,4 +157,4 @@ def _real_tower(architecture: str, pretrained: str, source: str, name: str = "")
         return torch.stack([transform(Image.fromarray(image)) for image in images])
 
     tokenize = open_clip.get_tokenizer(architecture)
-    return Tower(name or architecture, source, model.eval(), preprocess, tokenize)
+    return ClipModel(name or architecture, source, model.eval(), preprocess, tokenize)

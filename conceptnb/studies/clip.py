@@ -1,0 +1,461 @@
+"""``conceptnb reproduce clip``: Tables 2 to 5 for any CLIP models and images (Appendix D).
+
+The same images are embedded by several models. For each model and factor directions are learned
+on one half and judged on the other; trained models are compared in pairs, and so are untrained
+ones, the control.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import combinations
+from pathlib import Path
+from typing import Any, Literal, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conceptnb.embeddings import clip, directions, shapes3d
+from conceptnb.embeddings.clip.clip_models import SOURCES
+from conceptnb.results import paper
+from conceptnb.results.show import Table
+from conceptnb.results.store import Result
+from conceptnb.studies.runner import Plan, Row, Sample, Study, Task
+
+N_ORDERS = 50
+PAPER_MODELS = ("ViT-B/32", "RN101")
+
+Embeddings = dict[str, NDArray[np.float32]]
+Reports = dict[str, dict[str, directions.FactorReport]]
+
+
+class _Separation(TypedDict):
+    """What one model knows of one factor."""
+
+    table: Literal["separation"]
+    model: str
+    factor: str
+    eta2: float
+    eta2_paper: float
+    accuracy_one_dimension: float
+    accuracy_two_dimensions: float
+    dimensions: int
+    accuracy: float
+    order_cosine_mean: float
+    order_cosine_min: float
+    n_train: int
+    n_test: int
+
+
+class _Valuation(TypedDict):
+    """Valuations of one value of a factor in one model (Tables 2 to 4)."""
+
+    table: Literal["valuations"]
+    model: str
+    factor: str
+    value: str
+    mean: float
+    std: float
+
+
+class _Agreement(TypedDict):
+    """How two models agree on one factor (Table 5)."""
+
+    table: Literal["agreement"]
+    models: list[str]
+    factor: str
+    correlation_paper: float
+    dimensions: list[int]
+    canonical: list[float]
+    smallest_over_splits: list[float]
+
+
+class _Reading(TypedDict):
+    """How two models agree on one hue, read in one way."""
+
+    table: Literal["readings"]
+    models: list[str]
+    factor: str
+    reading: str
+    dimensions: list[int]
+    accuracies: list[float]
+    canonical: list[float]
+
+
+def _runs(seed: int, split: str, labels: str = "true", **given: Any) -> list[Row]:
+    """Return the rows of all tables for some models, each with the seed.
+
+    Parameters
+    ----------
+    seed : int
+        Of the images, the halves and the orders.
+    split : {"half", "first-values"}
+        Random halves as in the paper's text, or the split of the authors' code.
+    labels : {"true", "shuffled"}
+        "shuffled" gives every image the factors of another one: a wrong method.
+    given : dict
+        Arguments of `_embedded`.
+    """
+    embeddings, factors = _embedded(seed, **given)
+    for name, size, values in zip(shapes3d.FACTORS, shapes3d.SIZES, factors.T, strict=True):
+        if len(np.unique(values)) < size:
+            raise ValueError(f"{len(factors)} images do not show all values of {name}; embed more")
+    if labels == "shuffled":
+        factors = np.random.default_rng(seed).permutation(factors)
+    by_name = dict(zip(shapes3d.FACTORS, factors.T, strict=True))
+    reports = {name: _report(Z, by_name, factors, seed, split) for name, Z in embeddings.items()}
+    pairs = list(combinations(embeddings, 2))
+    rows = [
+        *(row for name, report in reports.items() for row in _separations(name, report, seed)),
+        *(row for name, report in reports.items() for row in _valuations(name, report)),
+        *(row for pair in pairs for row in _agreements(pair, reports, embeddings, by_name, seed)),
+        *(row for pair in pairs for row in _readings(pair, embeddings, by_name, seed)),
+    ]
+    keys = [{"model": " and ".join(r["models"])} if "models" in r else {} for r in rows]
+    return [{**row, **key, "seed": seed} for row, key in zip(rows, keys, strict=True)]
+
+
+def _separation_runs(**given: Any) -> list[Row]:
+    """Return the rows on separation alone: what tests compute again."""
+    return [row for row in _runs(**given) if row["table"] == "separation"]
+
+
+def _embedded(
+    seed: int, models: list[str], data: str, images: int, cache: str | None
+) -> tuple[Embeddings, NDArray[np.intp]]:
+    """Return embeddings by model, and the factors of the images."""
+    shapes, index = _images(seed, models, data, images)
+    found: Embeddings = {}
+    for name in models:
+        model = clip.load_clip(name)
+        found[model.name] = clip.embed_images(model, shapes, index, cache=cache, progress=False)
+    return found, shapes.factors(index)
+
+
+def _images(
+    seed: int, models: list[str], data: str, images: int
+) -> tuple[shapes3d.ShapesImages, NDArray[np.intp]]:
+    """Return the source of images and the positions that the seed draws."""
+    rng = np.random.default_rng(seed)
+    index = np.sort(rng.choice(shapes3d.N_IMAGES, images, replace=False))
+    if data != "rendered":
+        path = shapes3d.download() if data == "3dshapes" else data
+        return shapes3d.PublishedShapes(path), index
+    # The small models see 32 pixels, so nothing is lost by rendering those.
+    small = all(name.startswith("small") for name in models)
+    return shapes3d.RenderedShapes(clip.SMALL_SIZE if small else 64), index
+
+
+def _report(
+    Z: NDArray[np.float32],
+    labels: Mapping[str, NDArray[np.intp]],
+    factors: NDArray[np.intp],
+    seed: int,
+    split: str,
+) -> dict[str, directions.FactorReport]:
+    """Report all factors, split in halves or by the values of the other factors."""
+    if split == "half":
+        return directions.report_factors(Z, labels, np.random.default_rng(seed))
+    found: dict[str, directions.FactorReport] = {}
+    for column, name in enumerate(labels):
+        parts = directions.first_values_split(factors, column, shapes3d.SIZES)
+        rng, values = np.random.default_rng(seed), {name: labels[name]}
+        found |= directions.report_factors(Z, values, rng, split=parts)
+    return found
+
+
+def _separations(
+    model: str, reports: Mapping[str, directions.FactorReport], seed: int
+) -> Iterator[_Separation]:
+    for factor, report in reports.items():
+        cosines = directions.order_dependence(
+            report.paper.regressions_.coefficients, N_ORDERS, np.random.default_rng(seed)
+        )
+        yield {
+            "table": "separation",
+            "model": model,
+            "factor": factor,
+            "eta2": round(report.eta2, 4),
+            "eta2_paper": round(report.eta2_paper, 4),
+            "accuracy_one_dimension": round(report.accuracy_atom, 4),
+            "accuracy_two_dimensions": round(report.accuracy_plane, 4),
+            "dimensions": len(report.concept.directions_),
+            "accuracy": round(report.accuracy, 4),
+            "order_cosine_mean": round(float(cosines.mean()), 4),
+            "order_cosine_min": round(float(cosines.min()), 4),
+            "n_train": len(report.train),
+            "n_test": len(report.test),
+        }
+
+
+def _valuations(model: str, reports: Mapping[str, directions.FactorReport]) -> Iterator[_Valuation]:
+    for factor, report in reports.items():
+        words, table = shapes3d.factor_labels(factor), report.table
+        for value, mean, std in zip(table.values, table.means, table.stds, strict=True):
+            yield {
+                "table": "valuations",
+                "model": model,
+                "factor": factor,
+                "value": words[int(value)],
+                "mean": round(float(mean[0]), 4),
+                "std": round(float(std[0]), 4),
+            }
+
+
+def _agreements(
+    pair: tuple[str, str],
+    reports: Reports,
+    embeddings: Embeddings,
+    labels: Mapping[str, NDArray[np.intp]],
+    seed: int,
+) -> Iterator[_Agreement]:
+    A, B = (embeddings[name] for name in pair)
+    for factor, values in labels.items():
+        rng = np.random.default_rng(seed + 1)
+        smallest = directions.agreement_over_splits(A, B, values, rng)
+        found = directions.agreement(reports[pair[0]][factor], A, reports[pair[1]][factor], B)
+        assert found.paper is not None
+        yield {
+            "table": "agreement",
+            "models": list(pair),
+            "factor": factor,
+            "correlation_paper": round(found.paper, 4),
+            "dimensions": list(found.dimensions),
+            "canonical": found.canonical.round(4).tolist(),
+            "smallest_over_splits": [
+                round(float(smallest.mean()), 4),
+                round(float(smallest.std()), 4),
+            ],
+        }
+
+
+def _readings(
+    pair: tuple[str, str],
+    embeddings: Embeddings,
+    labels: Mapping[str, NDArray[np.intp]],
+    seed: int,
+) -> Iterator[_Reading]:
+    A, B = (embeddings[name] for name in pair)
+    for factor, values in labels.items():
+        if not factor.endswith("_hue"):
+            continue
+        found = directions.cyclic_readings(A, B, values, np.random.default_rng(seed))
+        for name, reading in found.items():
+            yield {
+                "table": "readings",
+                "models": list(pair),
+                "factor": factor,
+                "reading": name,
+                "dimensions": list(reading.dimensions),
+                "accuracies": [round(accuracy, 4) for accuracy in reading.accuracies],
+                "canonical": reading.canonical.round(4).tolist(),
+            }
+
+
+def _summarise(runs: list[Row]) -> list[Row]:
+    """Return the rows of one table after the other, as the types above say."""
+    tables = ("separation", "valuations", "agreement", "readings")
+    return [
+        {key: row[key] for key in row if key != "seed" and not (key == "model" and "models" in row)}
+        for table in tables
+        for row in runs
+        if row["table"] == table
+    ]
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--models",
+        nargs="+",
+        default=["small"],
+        help="small (trained here, with untrained controls), openai (ViT-B-32 and RN101 of "
+        "Appendix D), or names and local checkpoints",
+    )
+    parser.add_argument(
+        "--data",
+        default="rendered",
+        help="rendered (made here), 3dshapes (the published file, downloaded once), or its path",
+    )
+    parser.add_argument(
+        "--images", type=int, default=20_000, help="how many images, drawn at random; 480000 is all"
+    )
+    parser.add_argument("--split", choices=("half", "first-values"), default="half")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--cache", help="folder that keeps embeddings for later runs")
+
+
+def _plans(args: argparse.Namespace) -> list[Plan]:
+    if not 1 <= args.images <= shapes3d.N_IMAGES:
+        raise ValueError(f"--images {args.images} must lie in [1, {shapes3d.N_IMAGES}]")
+    small = [*clip.SMALL_NAMES, *(f"{name}-untrained" for name in clip.SMALL_NAMES)]
+    groups = {"small": small, "openai": list(clip.REAL_NAMES)}
+    names = [name for word in args.models for name in groups.get(word, [word])]
+    given = {"data": args.data, "images": args.images, "split": args.split, "cache": args.cache}
+    given |= {"seed": args.seed}
+    controls = [name for name in names if name.endswith("-untrained")]
+    trained = [name for name in names if name not in controls]
+    sampled = given | {"models": trained[:1] or controls[:1]}
+    return [
+        Plan(
+            file="clip",
+            tasks=[Task(_runs, given | {"models": m}) for m in (trained, controls) if m],
+            summarise=_summarise,
+            seeds=[args.seed],
+            notes={
+                "paper_table": "table2",  # pages show it with tables 3 to 5
+                "images": args.images,
+                "data": _source(args.data),
+                "models": {Path(n).stem if n not in SOURCES else n: _weights(n) for n in names},
+                "split": args.split,
+                "orders": N_ORDERS,
+            },
+            prepare=partial(_prepare, args.seed, names, args.data, args.images, args.cache),
+            sample=Sample(
+                task=Task(_separation_runs, sampled),
+                columns=("eta2", "accuracy", "accuracy_one_dimension"),
+                by=("table", "model"),
+                wrong={"labels shuffled": Task(_separation_runs, sampled | {"labels": "shuffled"})},
+            ),
+        )
+    ]
+
+
+def _source(data: str) -> str:
+    kinds = shapes3d.RenderedShapes, shapes3d.PublishedShapes
+    return kinds[data != "rendered"].source
+
+
+def _weights(name: str) -> str:
+    return SOURCES.get(name, f"the local checkpoint {Path(name).name}")
+
+
+def _prepare(seed: int, models: list[str], data: str, images: int, cache: str | None) -> None:
+    """Fetch the data once, and with a cache embed them in shards that all workers share."""
+    if data == "3dshapes":
+        shapes3d.download()
+    if cache is not None:
+        shapes, index = _images(seed, models, data, images)
+        for name in models:
+            clip.embed_images(clip.load_clip(name), shapes, index, cache=cache)
+
+
+STUDY = Study(add_options=_add_options, plans=_plans)
+
+
+# Pages ---------------------------------------------------------------------------------------
+
+
+def paper_columns() -> dict[str, dict[str, list[list[float]]]]:
+    """Return Tables 2 to 4 of the paper: [mean, std] per value, by factor and model."""
+    printed = {
+        name: column
+        for table in ("table2", "table3", "table4")
+        for name, column in paper.printed(table).items()
+    }
+    printed["orientation"] = printed["orientation_deg"]
+    return {
+        name: {model: printed[name][model] for model in PAPER_MODELS} for name in shapes3d.FACTORS
+    }
+
+
+def beside_paper(ours: Mapping[str, Mapping[str, directions.ValuationTable]]) -> Table:
+    """Return Tables 2 to 4: valuations of our models, and the paper's beside them.
+
+    Parameters
+    ----------
+    ours : mapping of str to mapping of str to ValuationTable
+        By model and factor.
+    """
+    columns = paper_columns()
+    rows = [
+        {"factor": factor.replace("_", " "), "value": label}
+        | {
+            name: [float(tables[factor].means[k, 0]), float(tables[factor].stds[k, 0])]
+            for name, tables in ours.items()
+        }
+        | {f"paper: {model}": columns[factor][model][k] for model in PAPER_MODELS}
+        for factor in shapes3d.FACTORS
+        for k, label in enumerate(shapes3d.factor_labels(factor))
+    ]
+    return Table(rows, ".1f")
+
+
+def valuation_columns(result: Result, factors: Sequence[str]) -> Result:
+    """Return mean ± standard deviation of valuations by value, a column per model.
+
+    Parameters
+    ----------
+    result : Result
+        What ``conceptnb reproduce clip`` computed.
+    factors : sequence of str
+        Names of the factors to show.
+
+    Raises
+    ------
+    ValueError
+        If `result` holds no valuations.
+    """
+    rows: dict[tuple[str, str], Row] = {}
+    for row in _table(result, "valuations"):
+        if row["factor"] in factors and not row["model"].endswith("-untrained"):
+            factor = row["factor"].replace("_", " ")
+            line = rows.setdefault(
+                (factor, row["value"]), {"factor": factor, "value": row["value"]}
+            )
+            line[row["model"]] = [row["mean"], row["std"]]
+    return replace(result, rows=list(rows.values()))
+
+
+def separation_columns(result: Result) -> Result:
+    """Return η² of order-free directions, a row per factor and a column per model."""
+    rows: dict[str, Row] = {}
+    for row in _table(result, "separation"):
+        factor = row["factor"].replace("_", " ")
+        rows.setdefault(factor, {"factor": factor})[row["model"]] = row["eta2"]
+    return replace(result, rows=list(rows.values()))
+
+
+def agreement_rows(result: Result, table: Literal["agreement", "readings"] = "agreement") -> Result:
+    """Return how two models agree, untrained ones last.
+
+    Parameters
+    ----------
+    result : Result
+        What ``conceptnb reproduce clip`` computed.
+    table : {"agreement", "readings"}
+        "agreement": Table 5, a row per factor. Beside the correlation of the paper's directions
+        stand the canonical correlations of the concepts in their proper dimensions, and the
+        smallest of them as mean ± standard deviation over five random halves. "readings": a row
+        per hue and way to read it; see `conceptnb.embeddings.directions.cyclic_readings`.
+    """
+    shown = []
+    for row in _table(result, table):
+        line = {"models": " and ".join(row["models"]), "factor": row["factor"].replace("_", " ")}
+        dimensions = {"dimensions": " and ".join(map(str, row["dimensions"]))}
+        canonical = {"canonical correlations": _joined(row["canonical"])}
+        if table == "readings":
+            line |= {"reading": row["reading"]} | dimensions
+            line |= {"accuracies": _joined(row["accuracies"])} | canonical
+        else:
+            smallest = "{:.3f} ± {:.3f}".format(*row["smallest_over_splits"])
+            line |= {"paper's direction": row["correlation_paper"]} | dimensions
+            line |= canonical | {"smallest, over splits": smallest}
+        shown.append(line)
+    return replace(result, rows=shown)
+
+
+def _table(result: Result, table: str) -> list[Row]:
+    rows = [row for row in result.rows if row.get("table") == table]
+    if not rows:
+        raise ValueError(
+            f"result={result.name!r} has no rows of table {table!r}; "
+            "it has to come from `conceptnb reproduce clip`"
+        )
+    return rows
+
+
+def _joined(numbers: Sequence[float]) -> str:
+    return ", ".join(f"{number:.3f}" for number in numbers)

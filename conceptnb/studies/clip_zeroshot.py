@@ -1,0 +1,104 @@
+"""``conceptnb reproduce clip-zeroshot``: the shipped CLIP models on combinations never trained on.
+
+What is measured are the weights that come with the package. How they were trained stands beside
+them, in ``shapes-KIND.json``, and in the notes of the table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+import numpy as np
+
+from conceptnb.embeddings import clip, shapes3d
+from conceptnb.studies.runner import Plan, Row, Sample, Study, Task
+
+SEED = 1
+_IMAGES = 1000
+
+
+def _runs(kind: str, seed: int, labels: str = "true") -> list[Row]:
+    """Return accuracies by factor: trained on both kinds of combinations, untrained on new ones.
+
+    Parameters
+    ----------
+    kind : {"vit", "resnet"}
+    seed : int
+        Of the images and of the captions that classes are means over.
+    labels : {"true", "shuffled"}
+        "shuffled" is a wrong method: every image is judged by the factors of another one.
+    """
+    rng = np.random.default_rng(seed)
+    factors = shapes3d.sample_factors(15 * _IMAGES, rng)
+    held_out = shapes3d.held_out_combinations(factors)
+    shapes = shapes3d.RenderedShapes(clip.SMALL_SIZE)
+    rows: list[Row] = []
+    for weights, seen in (("trained", True), ("trained", False), ("untrained", False)):
+        name = f"small-{kind}" + ("-untrained" if weights == "untrained" else "")
+        model, kept = clip.load_clip(name), factors[held_out != seen][:_IMAGES]
+        Z = clip.embed_images(model, shapes, shapes3d.factors_to_index(kept), progress=False)
+        by_mean = clip.zero_shot(model, Z, rng)
+        by_caption = clip.best_captions(model, Z, by_mean)
+        if labels == "shuffled":
+            kept = np.roll(kept, 1, axis=0)
+        best, mean = clip.accuracies(by_caption, kept), clip.accuracies(by_mean, kept)
+        rows += [
+            {
+                "kind": kind,
+                "weights": weights,
+                "combinations": "trained on" if seen else "held out",
+                "factor": factor,
+                "accuracy": round(best[factor], 4),
+                "accuracy_mean_captions": round(mean[factor], 4),
+                "tolerance": clip.TOLERANCE.get(factor, 0),
+                "seed": seed,
+            }
+            for factor in shapes3d.FACTORS
+        ]
+    return rows
+
+
+def _summarise(runs: list[Row]) -> list[Row]:
+    """Return the rows as they are, without their seed: there is one."""
+    return [{key: value for key, value in row.items() if key != "seed"} for row in runs]
+
+
+def _training(kind: str) -> dict[str, Any]:
+    """Return the record of the training, and the size of the weights."""
+    record = json.loads(clip.WEIGHTS[kind].with_suffix(".json").read_text(encoding="utf-8"))
+    return record | {"bytes": clip.WEIGHTS[kind].stat().st_size}
+
+
+def _plans(args: argparse.Namespace) -> list[Plan]:
+    del args
+    return [
+        Plan(
+            file="clip_zeroshot",
+            tasks=[Task(_runs, {"kind": kind, "seed": SEED}) for kind in clip.SMALL_KINDS],
+            summarise=_summarise,
+            seeds=[SEED],
+            notes={
+                "what": "zero-shot accuracy of small CLIP models trained here on rendered images; "
+                "not OpenAI's CLIP and not the published 3D Shapes",
+                "images_per_row": _IMAGES,
+                "accuracy": "of the values named by the caption that fits best; beside it by "
+                "classes that are means over captions",
+                "training": {kind: _training(kind) for kind in clip.SMALL_KINDS},
+            },
+            sample=Sample(
+                task=Task(_runs, {"kind": "vit", "seed": SEED}),
+                columns=("accuracy", "accuracy_mean_captions"),
+                by=("kind", "weights", "combinations"),
+                wrong={
+                    "labels shuffled": Task(
+                        _runs, {"kind": "vit", "seed": SEED, "labels": "shuffled"}
+                    )
+                },
+            ),
+        )
+    ]
+
+
+STUDY = Study(add_options=lambda parser: None, plans=_plans)

@@ -1,0 +1,417 @@
+"""``conceptnb reproduce neighbours``: components found without labels, beside those with them.
+
+Every method is given the same embedding. Its components are matched to concepts on one half of
+the samples and judged on the other; the concepts of the stored table are those of the small
+language models' states, which their toy corpora know by construction.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import linear_sum_assignment
+from sklearn.decomposition import PCA, FastICA, MiniBatchDictionaryLearning
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import FunctionTransformer
+
+from conceptnb.core.validation import Array, as_points
+from conceptnb.embeddings.directions.estimator import ConceptDirections
+from conceptnb.embeddings.directions.evaluation import separation
+from conceptnb.embeddings.unmixing import Unmixing
+from conceptnb.studies.runner import Plan, Row, Sample, Study, Task
+from conceptnb.studies.summarise import grouped
+
+Method = Literal[
+    "labels", "environments", "PCA", "ICA", "sparse dictionary", "unmixing", "random directions"
+]
+METHODS: tuple[Method, ...] = (
+    "labels",
+    "environments",
+    "PCA",
+    "ICA",
+    "sparse dictionary",
+    "unmixing",
+    "random directions",
+)
+STATE_CONCEPTS = ("category", "speaker", "truth")
+COMPONENTS = (8, 32)  # how many there are is not known: few, and as many as with sentences
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a method makes of the test samples, matched to the concepts.
+
+    Parameters
+    ----------
+    eta2 : dict of str to float
+        Share of the matched component's variance that lies between a concept's values.
+    mcc : float
+        Mean over concepts of the absolute correlation with the values, in their order.
+    """
+
+    eta2: dict[str, float]
+    mcc: float
+
+
+def find(
+    method: Method,
+    Z: ArrayLike,
+    labels: Mapping[str, ArrayLike],
+    n_components: int,
+    rng: np.random.Generator,
+    groups: ArrayLike | None = None,
+) -> Found:
+    """Learn components on a random half, match them there, and judge them on the other half.
+
+    Parameters
+    ----------
+    method : one of `METHODS`
+        "labels" is the supervised direction of `conceptnb.embeddings.directions` for each concept,
+        "environments" the contrastive learner of Section 6, which gets all samples as its base and
+        two data sets per concept, of its first and of its last value, and is told only which belong
+        to one concept. The others see nothing of either until components are matched; "unmixing"
+        is that of log-posteriors, `conceptnb.embeddings.unmixing`.
+    Z : array-like of shape (samples, dimensions)
+        Embeddings.
+    labels : mapping of str to array-like of shape (samples,)
+        Values of each concept, by name.
+    n_components : int
+        Leading principal components that each method works on, whitened but for the sparse
+        dictionary, which has twice as many atoms.
+    rng : numpy.random.Generator
+        Source of the halves, of the solvers' starts and of the random directions.
+    groups : array-like of shape (samples,), optional
+        Samples of one group, such as the answers to one question, go to the same half.
+
+    Raises
+    ------
+    ValueError
+        If the method is not known, there are fewer components than concepts, or `groups` has
+        another length than Z or a single value.
+    """
+    if method not in METHODS:
+        raise ValueError(f"method={method!r} must be one of {', '.join(METHODS)}")
+    points = as_points(Z, "Z")
+    if not len(labels) <= n_components <= min(points.shape):
+        raise ValueError(
+            f"n_components={n_components} must lie between {len(labels)}, the number of concepts, "
+            f"and {min(points.shape)}"
+        )
+    train, test = _halves(np.arange(len(points)) if groups is None else groups, len(points), rng)
+    values = {name: np.asarray(column) for name, column in labels.items()}
+    pca = PCA(n_components, whiten=True, random_state=_seed(rng)).fit(points[train])
+    learned = {name: column[train] for name, column in values.items()}
+    white = pca.transform(points)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # judged by what is found
+        fitted = _fit(method, pca, white[train], learned, rng)
+        components = fitted.transform(white)
+    matched = _match(components[train], learned)
+    chosen = {name: components[test, component] for name, component in matched.items()}
+    eta2 = {name: separation(column, values[name][test]) for name, column in chosen.items()}
+    correlations = [
+        abs(np.corrcoef(column, values[name][test])[0, 1]) if column.std() else 0.0
+        for name, column in chosen.items()
+    ]
+    return Found(eta2, float(np.mean(correlations)))
+
+
+def _halves(
+    groups: ArrayLike, n_samples: int, rng: np.random.Generator
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the rows of a random half of the groups, and the other rows."""
+    of_sample = np.asarray(groups)
+    if of_sample.shape != (n_samples,):
+        raise ValueError(
+            f"groups has shape {of_sample.shape}; give one value for each of {n_samples} samples"
+        )
+    names = rng.permutation(np.unique(of_sample))
+    if len(names) < 2:
+        raise ValueError("groups has a single value; two halves need at least two groups")
+    first = np.isin(of_sample, names[: len(names) // 2])
+    return np.flatnonzero(first), np.flatnonzero(~first)
+
+
+def _match(components: Array, labels: Mapping[str, ArrayLike]) -> dict[str, int]:
+    """Give each concept a component (column) of its own, so that η² is largest in sum."""
+    gain = [[separation(column, values) for column in components.T] for values in labels.values()]
+    _, chosen = linear_sum_assignment(gain, maximize=True)
+    return {name: int(column) for name, column in zip(labels, chosen, strict=True)}
+
+
+def _fit(
+    method: Method,
+    pca: PCA,
+    white: Array,
+    labels: Mapping[str, NDArray[np.generic]],
+    rng: np.random.Generator,
+) -> Any:
+    """Return a fitted transformer of whitened principal components, one component per concept."""
+    match method:
+        case "labels":
+            fits = [ConceptDirections().fit(white, values) for values in labels.values()]
+            fitted = _projection(np.array([fit.directions_[0] for fit in fits]).T)
+        case "environments":
+            fitted = _fit_environments(white, labels, rng)
+        case "random directions":
+            fitted = _projection(rng.normal(size=(white.shape[1], white.shape[1])))
+        case "PCA":
+            fitted = FunctionTransformer()
+        case "unmixing":
+            fitted = Unmixing(white.shape[1], random_state=rng).fit(white)
+        case "sparse dictionary":
+            fitted = _fit_dictionary(white, np.sqrt(pca.explained_variance_), rng)
+        case "ICA":
+            fitted = FastICA(
+                whiten="unit-variance", max_iter=400, tol=1e-3, random_state=_seed(rng)
+            ).fit(white)
+    return fitted
+
+
+def _projection(W: Array) -> FunctionTransformer:
+    return FunctionTransformer(lambda white: white @ W)
+
+
+def _fit_environments(
+    white: Array, labels: Mapping[str, NDArray[np.generic]], rng: np.random.Generator
+) -> Any:
+    """Return the contrastive learner, fitted on environments of first and last values."""
+    from conceptnb.learning.learner import ConceptLearner  # noqa: PLC0415 - brings torch
+
+    rows, environment, targets = [np.arange(len(white))], [np.zeros(len(white), dtype=int)], []
+    for concept, values in enumerate(labels.values()):
+        for value in (values.min(), values.max()):
+            targets.append([other == concept for other in range(len(labels))])
+            rows.append(np.flatnonzero(values == value))
+            environment.append(np.full(len(rows[-1]), len(targets)))
+    learner = ConceptLearner(
+        len(labels), targets=targets, encoder="linear", random_state=_seed(rng)
+    )
+    return learner.fit(white[np.concatenate(rows)], np.concatenate(environment))
+
+
+def _fit_dictionary(white: Array, scale: Array, rng: np.random.Generator) -> Any:
+    """Return a dictionary of principal components, few of whose atoms each sample uses."""
+    size = float(np.linalg.norm(white * scale, axis=1).mean())
+    dictionary = MiniBatchDictionaryLearning(
+        2 * white.shape[1],
+        alpha=0.1,
+        transform_algorithm="lasso_cd",
+        fit_algorithm="cd",
+        max_iter=20,
+        batch_size=128,
+        random_state=_seed(rng),
+    ).fit(white * scale / size)
+    return FunctionTransformer(lambda points: dictionary.transform(points * scale / size))
+
+
+def _seed(rng: np.random.Generator) -> int:
+    """Return a seed for scikit-learn, which takes no Generator."""
+    return int(rng.integers(2**31))
+
+
+# States of the small language models ---------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class States:
+    """States of a language model at the ends of answers.
+
+    Parameters
+    ----------
+    points : ndarray of shape (samples, hidden size)
+        What the model predicts the next token from.
+    concepts : dict of str to ndarray of shape (samples,)
+        Values by name, one of `STATE_CONCEPTS`: the question's category; who is named as speaker,
+        0 for none; whether the answer is true.
+    questions : ndarray of shape (samples,)
+        Which question a sample belongs to: what is learned on one should be judged on others.
+    log_odds : ndarray of shape (samples,), or None
+        The model's own log-odds, at that token, between the mark of truth and the mark of
+        falsehood of the question's category. A linear function of `points` within a category.
+        None in a corpus whose marks name the speaker.
+    """
+
+    points: Array
+    concepts: dict[str, NDArray[np.intp]]
+    questions: NDArray[np.intp]
+    log_odds: Array | None
+
+
+def language_states(kind: str, seed: int = 0, trained: bool = True) -> States:
+    """Return states of a small model at the last token of every answer to every question.
+
+    Each of 96 questions stands with each of its 4 answers, with no speaker named or after each
+    speaker of the corpus: 384 samples per speaker and 384 without. The state is the last one,
+    after the final normalisation, whose inner products with the tokens' vectors are the logits.
+
+    Parameters
+    ----------
+    kind, seed
+        Corpus and model, as in `conceptnb.steering.worlds.language_models.load_trained`.
+    trained : bool
+        False for a control of the same shape with random weights, drawn from `seed`.
+
+    Raises
+    ------
+    ValueError
+        If the package holds no such model.
+    """
+    import torch  # noqa: PLC0415 - the other methods need none
+
+    from conceptnb.steering.spans import encode_questions, pad  # noqa: PLC0415
+    from conceptnb.steering.worlds.language_models import load_trained, make_model  # noqa: PLC0415
+
+    corpus, model, tokenizer = load_trained(kind, seed)
+    if not trained:
+        model = make_model(tokenizer, torch.Generator().manual_seed(seed)).eval()
+    questions = corpus.questions()
+    prefaces = ["", *(f"from {persona.name}: " for persona in corpus.kind.personas)]
+    blocks = []
+    for preface in prefaces:
+        pairs = encode_questions(tokenizer, questions, preface)
+        ids, mask = pad([encoded.ids for answers in pairs for encoded in answers], "right")
+        with torch.no_grad():
+            read = model.model(input_ids=ids, attention_mask=mask).last_hidden_state
+        blocks.append(read[torch.arange(len(ids)), mask.sum(1) - 1].double().numpy())
+    true = np.ravel([q.true for q in questions]).astype(np.intp)
+    category = np.unique([q.category for q in questions], return_inverse=True)[1]
+    points = np.concatenate(blocks)
+    question = np.repeat(np.arange(len(questions)), len(true) // len(questions))
+    asked = np.tile(question, len(prefaces))
+    concepts = {
+        "category": category[asked],
+        "speaker": np.repeat(np.arange(len(prefaces)), len(true)),
+        "truth": np.tile(true, len(prefaces)),
+    }
+    if corpus.kind.marks is None:
+        return States(points, concepts, asked, None)
+    marks = tokenizer.convert_tokens_to_ids([mark for pair in corpus.kind.marks for mark in pair])
+    token = model.get_output_embeddings().weight.detach().double().numpy()[marks]
+    between = np.repeat(token[::2] - token[1::2], len(true) // len(corpus.kind.marks), axis=0)
+    log_odds = (points * np.tile(between, (len(prefaces), 1))).sum(axis=1)
+    return States(points, concepts, asked, log_odds)
+
+
+# The stored table ----------------------------------------------------------------------------
+
+_KEYS = ("trained", "components", "corpus", "method")
+
+
+def _runs(
+    corpus: str,
+    seeds: Sequence[int],
+    trained: bool,
+    methods: Sequence[Method] = METHODS,
+    sizes: Sequence[int] = COMPONENTS,
+    labels: str = "true",
+) -> list[Row]:
+    """Judge methods, and controls, on the states of small models: η² by concept.
+
+    Components are learned and matched on half of the questions and judged on the other half.
+    Method "shuffled labels" is "labels" with values that belong to other samples. Method "log-odds
+    of marks" is no search: the model's own log-odds of truth, where its marks tell truth.
+
+    Parameters
+    ----------
+    corpus, trained
+        As in `language_states`.
+    seeds : sequence of int
+        Of the models, which also seed the halves and the solvers.
+    methods, sizes
+        Of `METHODS` and `COMPONENTS`; the controls come with all of them.
+    labels : {"true", "shuffled"}
+        "shuffled" is a wrong method: every sample gets the values of another one.
+    """
+    rows = []
+    for seed in seeds:
+        states = language_states(corpus, seed, trained)
+        concepts = dict(states.concepts)
+        if labels == "shuffled":
+            order = np.random.default_rng(seed).permutation(len(states.points))
+            concepts = {name: values[order] for name, values in concepts.items()}
+        key = {"corpus": corpus, "seed": seed, "trained": trained}
+        for size in sizes:
+            for method in methods:
+                rng = np.random.default_rng([seed, size])
+                found = find(method, states.points, concepts, size, rng, states.questions)
+                rows.append(key | {"components": size, "method": method} | _rounded(found.eta2))
+            if methods == METHODS:
+                rng = np.random.default_rng([seed, size])
+                shuffled = {name: rng.permutation(values) for name, values in concepts.items()}
+                found = find("labels", states.points, shuffled, size, rng, states.questions)
+                method_key = {"components": size, "method": "shuffled labels"}
+                rows.append(key | method_key | _rounded(found.eta2))
+        if states.log_odds is not None and methods == METHODS:
+            truth = separation(states.log_odds, concepts["truth"])
+            method_key = {"components": None, "method": "log-odds of marks"}
+            rows.append(key | method_key | _rounded({"truth": truth}))
+    return rows
+
+
+def _rounded(eta2: Mapping[str, float]) -> Row:
+    return {name: round(eta2[name], 4) if name in eta2 else None for name in STATE_CONCEPTS}
+
+
+def _summarise(runs: list[Row]) -> list[Row]:
+    """Return [mean, std] over seeds, trained models first, then by number of components."""
+    groups = grouped(runs, _KEYS)
+    return [
+        dict(zip(_KEYS, key, strict=True))
+        | {
+            name: [
+                round(float(f([row[name] for row in groups[key]])), 4) for f in (np.mean, np.std)
+            ]
+            for name in STATE_CONCEPTS
+            if groups[key][0][name] is not None
+        }
+        for key in sorted(groups, key=lambda key: (not key[0], key[1] or np.inf))
+    ]
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    """Add no option: nine models, and nine untrained ones, take three minutes."""
+    del parser
+
+
+def _plans(args: argparse.Namespace) -> list[Plan]:
+    del args
+    from conceptnb.steering.worlds.language_models import trained_models  # noqa: PLC0415
+
+    models = trained_models()
+    # Solvers with random starts end elsewhere on another processor; these do not.
+    sampled = {"corpus": "alike", "seeds": [0, 1, 2], "trained": True, "sizes": [8]}
+    sampled |= {"methods": ["labels", "environments", "PCA", "random directions"]}
+    return [
+        Plan(
+            file="neighbours",
+            tasks=[
+                Task(_runs, {"corpus": kind, "seeds": [seed], "trained": trained})
+                for kind, seed in models
+                for trained in (True, False)
+            ],
+            summarise=_summarise,
+            seeds=sorted({seed for _, seed in models}),
+            notes={
+                "model": "small Llamas trained on toy corpora, not a large language model",
+                "scores": "η² of the matched component on questions that it was not matched on",
+                "seeds": "of the model, which also seeds the halves and the solvers",
+                "rows_on_page": 24,  # trained models, the smaller size
+            },
+            sample=Sample(
+                task=Task(_runs, sampled),
+                columns=STATE_CONCEPTS,
+                by=("corpus", "trained", "components", "method"),
+                wrong={"labels shuffled": Task(_runs, sampled | {"labels": "shuffled"})},
+            ),
+        )
+    ]
+
+
+STUDY = Study(add_options=_add_options, plans=_plans)
