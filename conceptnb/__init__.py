@@ -1,10 +1,9 @@
 """Concepts as affine subspaces: a small library under an executable book.
 
 The package implements *From Causal to Concept-Based Representation Learning*
-(Rajendran, Buchholz, Aragam, Schölkopf and Ravikumar, NeurIPS 2024). Its
-modules follow the order of the paper, and each depends only on those before it.
-They load on first use, so that ``import conceptnb`` is quick and needs neither
-torch nor any model library.
+(Rajendran, Buchholz, Aragam, Schölkopf and Ravikumar, NeurIPS 2024). Its rooms
+stand on floors, and each imports only what is below it. They load on first use,
+so that ``import conceptnb`` is quick and needs neither torch nor any model library.
 """
 
 from __future__ import annotations

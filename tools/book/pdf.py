@@ -4,9 +4,9 @@ The articles are joined into one page in the order of the contents, so that link
 chapters stay inside the document, and a headless Chromium prints it. The reference of the
 package is left out: it is for looking things up while writing code.
 
-Sphinx's own ``singlehtml`` does not do: it stops at the first definition (sphinx_proof knows
-no such builder), takes a second build of the book, and leaves ids alone, which are unique
-within a page only, so that the exercises of every chapter would be those of the first.
+Sphinx's own ``singlehtml`` would make the joining needless, but stops at the first definition:
+sphinx_exercise registers its boxes for that builder by name and sphinx_proof does not. It would
+be a second build of the book, too.
 """
 
 from __future__ import annotations
