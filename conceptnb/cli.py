@@ -53,18 +53,8 @@ COMMANDS: tuple[Command, ...] = (
         "train one of the two small CLIP models on rendered images",
     ),
     Command(
-        "reproduce steering",
-        "conceptnb.studies.commands.reproduce_steering",
-        "Table 6 on the small worlds, or on a real language model with --model",
-    ),
-    Command(
-        "benchmark steering",
-        "conceptnb.studies.commands.benchmark_steering",
-        "CPU time of a steering matrix under generate, and of multiple choice",
-    ),
-    Command(
-        "train-world",
-        "conceptnb.studies.commands.train_world",
+        "train-language-model",
+        "conceptnb.studies.commands.train_language_model",
         "train the small language models of the steering chapters",
     ),
     Command(

@@ -2,7 +2,9 @@
 
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from conceptnb.steering.own_questions import read_questions, steer_questions
+from conceptnb import plotting
+from conceptnb.steering.own_questions import steer_questions
+from conceptnb.steering.questions import read_questions
 
 FILE = "questions.csv"  # columns question, best_answer, incorrect_answers (with ; between)
 MODEL = "models/my-model"  # a folder, or a name on the hub
@@ -14,4 +16,4 @@ if __name__ == "__main__":
     report = steer_questions(read_questions(FILE), model, tokenizer, n_heads=N_HEADS, alpha=ALPHA)
     print(report.summary().to_string(index=False))
     print(*report.warnings or ["no warnings"], sep="\n")
-    report.plot().savefig("steering.png")
+    plotting.reports.choices_by_category(report).savefig("steering.png")

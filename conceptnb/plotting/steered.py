@@ -58,9 +58,9 @@ def frontiers(
     figure, axes = new_figure(1, len(corpora), height=3.9, sharey=True)
     for ax, (title, rows) in zip(axes[0], corpora.items(), strict=True):
         for i, technique in enumerate(techniques):
-            kl, mc1 = analysis.frontier(rows, technique)
+            points = analysis.along_alpha(rows, technique)
             style = {"color": PALETTE[i], "marker": MARKERS[i], "ls": LINES[i], "ms": 4}
-            ax.plot(kl.mean(0), mc1.mean(0), label=technique, **style)
+            ax.plot(points["kl_asked"], points["mc1"], label=technique, **style)
         ax.set(title=title, xlabel="KL, nats per token", xlim=(-0.02 * limit, limit))
         ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     axes[0, 0].set_ylabel("MC1")

@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
-from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from conceptnb.steering.attention import record_heads
+from conceptnb.steering.attention import input_device, record_heads
 from conceptnb.steering.questions import Question, check_questions
-from conceptnb.steering.spans import encode_pair, pad
+from conceptnb.steering.spans import encode_questions, pad
 
 
 @dataclass(frozen=True)
 class Activations:
     """Head activations at the last token of question-answer pairs.
 
-    Attributes
+    Parameters
     ----------
-    ids
+    ids : ndarray of str
         Question id of each row, shape (rows,). A row is always found by its
         question's id, never by where it happens to be: sorting or filtering the
         questions cannot give one question another one's activations.
-    true
+    true : ndarray of bool
         Whether the row's answer is true, shape (rows,).
-    heads
+    heads : ndarray
         Activations, shape (rows, layers, heads, width).
     """
 
@@ -88,98 +88,76 @@ class Activations:
             out[i] = true.mean(0) - false.mean(0)
         return out
 
+    def covariance(self) -> np.ndarray:
+        """Return the covariance of every head's activations, (layers, heads, width, width)."""
+        centred = self.heads - self.heads.mean(0)
+        return np.einsum("rlhi,rlhj->lhij", centred, centred) / len(centred)
 
+
+@torch.no_grad()
 def collect_activations(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     questions: Sequence[Question],
     batch_size: int = 64,
-    progress: bool = False,
+    of: Literal["heads", "states"] = "heads",
 ) -> Activations:
-    """Head activations at the last token of ``Q: {question} A: {answer}``, for every answer.
+    """Return activations at the last token of ``Q: {question} A: {answer}``, for every answer.
 
     Parameters
     ----------
     model, tokenizer
         The language model, not steered.
-    questions
+    questions : sequence of Question
         Questions with unique ids.
-    batch_size
-        Pairs a forward pass.
-    progress
-        Show a progress bar.
-    """
-
-    def heads(ids: Tensor, mask: Tensor) -> Tensor:
-        with record_heads(model, torch.arange(len(ids)), mask.sum(1) - 1) as record:
-            model(
-                input_ids=ids.to(model.device),
-                attention_mask=mask.to(model.device),
-                logits_to_keep=1,
-            )
-        return record
-
-    return _of_pairs(heads, tokenizer, questions, batch_size, progress)
-
-
-def collect_states(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    questions: Sequence[Question],
-    batch_size: int = 64,
-) -> Activations:
-    """Residual stream at the last token of ``Q: {question} A: {answer}``, for every answer.
-
-    The paper steers and reads head activations only. A head that carries nothing may
-    belong to a model that knows; this is the comparison that tells the two cases apart.
-
-    Parameters
-    ----------
-    model, tokenizer, questions, batch_size
-        As in :func:`collect_activations`.
+    batch_size : int
+        Pairs per forward pass.
+    of : str
+        ``"heads"``, which the paper reads and steers; or ``"states"``, the residual stream: the
+        embedding, then what each layer hands on. A head that carries nothing may belong to a
+        model that knows; the states tell the two cases apart.
 
     Returns
     -------
     Activations
-        In the place of heads, shape (rows, layers + 1, 1, hidden size): the embedding,
-        then what each layer hands on. Probes take it as they take head activations.
+        Of heads, or of states in their place, with shape (rows, layers + 1, 1, hidden size):
+        probes take the one as the other.
+
+    Raises
+    ------
+    ValueError
+        If there is no question, two share an id, or `of` is neither.
     """
-
-    def states(ids: Tensor, mask: Tensor) -> Tensor:
-        found = model(
-            input_ids=ids.to(model.device),
-            attention_mask=mask.to(model.device),
-            output_hidden_states=True,
-            logits_to_keep=1,
-        ).hidden_states
-        rows, last = torch.arange(len(ids)), mask.sum(1) - 1
-        return torch.stack([state[rows, last].float().cpu() for state in found], 1)[:, :, None]
-
-    return _of_pairs(states, tokenizer, questions, batch_size)
-
-
-def _of_pairs(
-    read: Callable[[Tensor, Tensor], Tensor],
-    tokenizer: PreTrainedTokenizerBase,
-    questions: Sequence[Question],
-    batch_size: int,
-    progress: bool = False,
-) -> Activations:
-    """Collect what ``read`` finds in every pair, from token ids and mask padded on the right."""
     check_questions(list(questions))
-    pairs = [
-        (q.id, true, encode_pair(tokenizer, q.prompt(), answer).ids)
-        for q in questions
-        for answer, true in zip(q.answers, q.true, strict=True)
+    if of not in ("heads", "states"):
+        raise ValueError(f"of is {of!r}; give 'heads' or 'states'")
+    read = _heads_at_end if of == "heads" else _states_at_end
+    pairs = [pair.ids for answers in encode_questions(tokenizer, questions) for pair in answers]
+    blocks = [
+        read(model, *pad(pairs[start : start + batch_size], "right")).numpy()
+        for start in range(0, len(pairs), batch_size)
     ]
-    blocks = []
-    starts = range(0, len(pairs), batch_size)
-    for start in tqdm(starts, disable=not progress, desc="activations"):
-        with torch.no_grad():
-            found = read(*pad([ids for _, _, ids in pairs[start : start + batch_size]], "right"))
-        blocks.append(found.numpy())
     return Activations(
-        np.array([name for name, _, _ in pairs]),
-        np.array([true for _, true, _ in pairs]),
+        np.array([q.id for q in questions for _ in q.answers]),
+        np.array([true for q in questions for true in q.true]),
         np.concatenate(blocks),
+    )
+
+
+def _heads_at_end(model: PreTrainedModel, ids: Tensor, mask: Tensor) -> Tensor:
+    with record_heads(model, torch.arange(len(ids)), mask.sum(1) - 1) as record:
+        _forward(model, ids, mask)
+    return record
+
+
+def _states_at_end(model: PreTrainedModel, ids: Tensor, mask: Tensor) -> Tensor:
+    rows, last = torch.arange(len(ids)), mask.sum(1) - 1
+    states = _forward(model, ids, mask, output_hidden_states=True).hidden_states
+    return torch.stack([state[rows, last].float().cpu() for state in states], 1)[:, :, None]
+
+
+def _forward(model: PreTrainedModel, ids: Tensor, mask: Tensor, **options: bool) -> Any:
+    device = input_device(model)
+    return model(
+        input_ids=ids.to(device), attention_mask=mask.to(device), logits_to_keep=1, **options
     )

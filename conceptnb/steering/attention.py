@@ -25,13 +25,13 @@ from transformers.pytorch_utils import Conv1D
 class HeadLayout:
     """Where the head activations of a model are.
 
-    Attributes
+    Parameters
     ----------
-    projections
+    projections : tuple of str
         Qualified name of each layer's output projection; its input holds the
         layer's head activations, ``n_heads`` blocks of width ``head_dim``.
-    n_heads, head_dim
-        Heads a layer and width of a head.
+    n_heads, head_dim : int
+        Heads per layer and width of a head.
     """
 
     projections: tuple[str, ...]
@@ -60,7 +60,7 @@ def find_heads(model: PreTrainedModel) -> HeadLayout:
 
     Parameters
     ----------
-    model
+    model : PreTrainedModel
         A transformers causal language model: Llama, Mistral, Qwen, Gemma,
         GPT-2, GPT-NeoX and others built alike.
 
@@ -79,6 +79,15 @@ def find_heads(model: PreTrainedModel) -> HeadLayout:
     return _KNOWN[model]
 
 
+def input_device(model: PreTrainedModel) -> torch.device:
+    """Return where a model takes its tokens.
+
+    That is where its first weights are, unless they lie on disk: a model loaded with a
+    ``device_map`` has hooks (accelerate's) that bring weights and inputs together.
+    """
+    return torch.device("cpu") if model.device.type == "meta" else model.device
+
+
 def _find_heads(model: PreTrainedModel) -> HeadLayout:
     config = model.config.get_text_config()
     blocks = _attention_blocks(model, config.num_hidden_layers)
@@ -89,7 +98,7 @@ def _find_heads(model: PreTrainedModel) -> HeadLayout:
     if len(widths) != 1 or next(iter(widths)) % n_heads:
         raise ValueError(
             f"the output projections of {type(model).__name__} have input widths {sorted(widths)}, "
-            f"which {n_heads} heads a layer do not fill evenly; layers may not differ"
+            f"which {n_heads} heads per layer do not fill evenly; layers may not differ"
         )
     return HeadLayout(tuple(names[m] for m in last), n_heads, widths.pop() // n_heads)
 
@@ -124,7 +133,7 @@ def _last_linear_maps(model: PreTrainedModel, blocks: list[nn.Module]) -> list[n
                 )
     try:
         with torch.no_grad():
-            model(input_ids=torch.zeros((1, 1), dtype=torch.long, device=model.device))
+            model(input_ids=torch.zeros((1, 1), dtype=torch.long, device=input_device(model)))
     finally:
         for handle in handles:
             handle.remove()
@@ -144,9 +153,8 @@ def record_heads(model: PreTrainedModel, rows: Tensor, positions: Tensor) -> Ite
 
     Parameters
     ----------
-    model
-        The model.
-    rows, positions
+    model : PreTrainedModel
+    rows, positions : Tensor of int
         Indices into batch and sequence, both of shape (n,).
 
     Yields

@@ -3,42 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
-from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from conceptnb.steering.scoring import Steering
+from conceptnb.steering.attention import input_device
+from conceptnb.steering.intervention import Steering
 from conceptnb.steering.spans import pad
-
-
-@dataclass(frozen=True)
-class Disturbance:
-    """Mean over texts of cross-entropy and of KL(original ‖ steered), in nats a token.
-
-    Attributes
-    ----------
-    ce, kl
-        The two means.
-    ce_each, kl_each
-        The same of each text, shape (texts,).
-    """
-
-    ce_each: np.ndarray
-    kl_each: np.ndarray
-
-    @property
-    def ce(self) -> float:
-        """Mean cross-entropy."""
-        return float(self.ce_each.mean())
-
-    @property
-    def kl(self) -> float:
-        """Mean KL divergence of the steered model from the original."""
-        return float(self.kl_each.mean())
 
 
 class NeutralTexts:
@@ -48,14 +21,12 @@ class NeutralTexts:
     ----------
     model, tokenizer
         The language model.
-    texts
+    texts : sequence of str
         Texts that have nothing to do with the questions.
-    max_tokens
+    max_tokens : int
         Longer texts are cut after this many tokens (128 in the paper's source).
-    batch_size
-        Texts a forward pass.
-    progress
-        Show a progress bar.
+    batch_size : int
+        Texts per forward pass.
 
     Raises
     ------
@@ -70,12 +41,10 @@ class NeutralTexts:
         texts: Sequence[str],
         max_tokens: int = 128,
         batch_size: int = 16,
-        progress: bool = False,
     ) -> None:
         if not texts:
             raise ValueError("texts is empty; give at least one neutral text")
         self.model = model
-        self.progress = progress
         self.texts = list(texts)
         self._batches = []
         for start in range(0, len(texts), batch_size):
@@ -90,30 +59,34 @@ class NeutralTexts:
 
     def _predict(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Log-probabilities of the next token, shape (texts, positions - 1, vocabulary)."""
-        device = self.model.device
+        device = input_device(self.model)
         logits = self.model(input_ids=ids.to(device), attention_mask=mask.to(device)).logits
         return logits[:, :-1].float().log_softmax(-1)
 
     @torch.no_grad()
     def measure(
         self, steering: Steering | None = None, contexts: Sequence[str] | None = None
-    ) -> Disturbance:
-        """Cross-entropy and KL with every position steered.
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return cross-entropy and KL(original ‖ steered), with every position steered.
 
         Parameters
         ----------
-        steering
+        steering : Steering, optional
             What to steer with; None for the model as it is.
-        contexts
+        contexts : sequence of str, optional
             What a steering matrix takes λ from. By default each text itself, as in the
             paper's code. Given questions, taken in turn, each text is read under the very
-            edit that answers one of them; that no matrix escapes because a text shares no
+            edit that answers one of them: a matrix does not escape because a text shares no
             word with what its embedding knows.
+
+        Returns
+        -------
+        ce, kl
+            Of each text, shape (texts,), means over its tokens in nats.
         """
         contexts = self.texts if contexts is None else contexts
         ce, kl, done = [], [], 0
-        bar = tqdm(self._batches, disable=not self.progress, desc="neutral texts", leave=False)
-        for texts, ids, mask, original in bar:
+        for texts, ids, mask, original in self._batches:
             if steering is None:
                 steered = original
             else:
@@ -127,4 +100,4 @@ class NeutralTexts:
             done += len(texts)
             ce.append(((surprise * real).sum(1) / real.sum(1)).cpu().numpy())
             kl.append(((distance * real).sum(1) / real.sum(1)).cpu().numpy())
-        return Disturbance(np.concatenate(ce), np.concatenate(kl))
+        return np.concatenate(ce), np.concatenate(kl)

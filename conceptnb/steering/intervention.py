@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 import torch
 from safetensors.torch import load_file, save_file
@@ -22,13 +22,20 @@ from conceptnb.steering.attention import find_heads
 Positions = Literal["all", "last"]
 
 
+class Steering(Protocol):
+    """A steering vector or a steering matrix: gives each text its intervention."""
+
+    def for_texts(self, texts: Sequence[str]) -> Intervention:
+        """Return the intervention for a batch of texts."""
+
+
 @dataclass(frozen=True)
 class Intervention:
     """Vectors to add to head activations.
 
-    Attributes
+    Parameters
     ----------
-    offsets
+    offsets : Tensor
         Shape (layers, heads, width) for the same offsets everywhere, or
         (batch, layers, heads, width) for offsets of each text of a batch, as a
         steering matrix gives them. Zero where a head is left alone.
@@ -64,11 +71,11 @@ class Intervention:
     __rmul__ = __mul__
 
     def for_texts(self, texts: Sequence[str]) -> Intervention:
-        """Return these offsets: a steering vector is the same for every text."""
+        """Return this intervention: a steering vector is the same for every text."""
         return self
 
     def select(self, rows: Tensor) -> Intervention:
-        """Offsets of the given rows of the batch, for instance one a beam or answer."""
+        """Offsets of the given rows of the batch, for instance one per beam or answer."""
         return self if self.batch_size is None else Intervention(self.offsets[rows])
 
     @contextmanager
@@ -82,9 +89,9 @@ class Intervention:
 
         Parameters
         ----------
-        model
+        model : PreTrainedModel
             Any model that :func:`conceptnb.steering.attention.find_heads` understands.
-        positions
+        positions : str or Tensor of bool
             ``"all"`` edits every position. ``"last"`` edits the last token of
             each text, wherever the padding is; under ``generate`` that is the
             end of the prompt and then every new token. A boolean tensor

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
-from tqdm import tqdm
 
 from conceptnb.steering.activations import Activations
 from conceptnb.steering.questions import Question
@@ -16,13 +15,13 @@ from conceptnb.steering.questions import Question
 
 @dataclass(frozen=True)
 class Probes:
-    """One logistic regression a head: sigmoid(⟨θ, x_h⟩ + c).
+    """One logistic regression per head: sigmoid(⟨θ, x_h⟩ + c).
 
-    Attributes
+    Parameters
     ----------
-    accuracy
+    accuracy : ndarray
         Balanced accuracy on held-out questions, shape (layers, heads).
-    weights
+    weights : ndarray
         θ of each head, shape (layers, heads, width), not normalised.
     """
 
@@ -52,7 +51,7 @@ def split_questions(
 ) -> tuple[list[Question], list[Question]]:
     """Split questions at random into (rest, held out), ``share`` of them held out.
 
-    All answers of a question stay on one side.
+    All answers of a question stay together.
     """
     if not 0 < share < 1:
         raise ValueError(f"share is {share}; give a number between 0 and 1")
@@ -79,22 +78,19 @@ def fit_probes(
     questions: Sequence[Question],
     rng: np.random.Generator,
     share: float = 0.2,
-    progress: bool = False,
 ) -> Probes:
-    """Train one probe a head, and rank heads on held-out questions.
+    """Train one probe per head, and rank heads on held-out questions.
 
     Parameters
     ----------
-    activations
+    activations : Activations
         Head activations of at least these questions.
-    questions
+    questions : sequence of Question
         The training questions; ``share`` of them rank the heads.
-    rng
+    rng : numpy.random.Generator
         Chooses the held-out questions.
-    share
+    share : float
         Part of the questions held out (0.2 in the original method).
-    progress
-        Show a progress bar.
 
     Notes
     -----
@@ -107,8 +103,7 @@ def fit_probes(
     layers, heads, width = activations.shape
     accuracy = np.empty((layers, heads))
     weights = np.empty((layers, heads, width), dtype=np.float32)
-    each = list(np.ndindex(layers, heads))
-    for layer, head in tqdm(each, disable=not progress, desc="probes"):
+    for layer, head in np.ndindex(layers, heads):
         probe = fit_probe(fit.heads[:, layer, head], fit.true)
         guess = probe.predict(check.heads[:, layer, head])
         accuracy[layer, head] = balanced_accuracy_score(check.true, guess)
@@ -127,11 +122,11 @@ def orthogonal_probes(
 
     Parameters
     ----------
-    x, true
+    x, true : ndarray
         Activations (rows, width) to fit on and their labels.
-    x_held_out, true_held_out
+    x_held_out, true_held_out : ndarray
         The same to measure on.
-    count
+    count : int
         How many probes, each orthogonal to all before.
 
     Returns

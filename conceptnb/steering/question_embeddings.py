@@ -6,8 +6,7 @@ similar embeddings, so the book's default is TF-IDF, which needs no download.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -15,14 +14,11 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from conceptnb.core.sentence_bert import unit_rows
+from conceptnb.steering.attention import input_device
 from conceptnb.steering.spans import pad
 
-
-class Embedding(Protocol):
-    """Maps texts to vectors λ."""
-
-    def __call__(self, texts: Sequence[str]) -> np.ndarray:
-        """Embeddings, shape (texts, dimension)."""
+Embedding = Callable[[Sequence[str]], np.ndarray]
+"""λ: texts to an array of shape (texts, dimension)."""
 
 
 class TfidfEmbedding:
@@ -43,7 +39,7 @@ class StateEmbedding:
     ----------
     model, tokenizer
         The language model.
-    layer
+    layer : int, optional
         Which hidden state; by default the middle one.
     """
 
@@ -61,10 +57,10 @@ class StateEmbedding:
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
         """Embeddings (texts, hidden size)."""
-        blocks = []
+        blocks, device = [], input_device(self.model)
         for start in range(0, len(texts), 64):
             rows = [self.tokenizer(text)["input_ids"] for text in texts[start : start + 64]]
-            ids, mask = (part.to(self.model.device) for part in pad(rows, "right"))
+            ids, mask = (part.to(device) for part in pad(rows, "right"))
             with torch.no_grad():
                 found = self.model(
                     input_ids=ids,
@@ -78,11 +74,11 @@ class StateEmbedding:
 
 
 class CategoryEmbedding:
-    """One-hot category of a question, which nobody tells a real method.
+    """One-hot category of a question, which a real method is not told.
 
     Parameters
     ----------
-    category_of
+    category_of : mapping of str to str
         Category of every question text. Any other text, such as a neutral one,
         gets all categories in equal parts.
     """
@@ -102,24 +98,25 @@ class CategoryEmbedding:
         return out
 
 
-class Centred:
-    """Another embedding minus its mean over the training questions (centred λ)."""
+class CentredEmbedding:
+    """Another embedding minus its mean over the training questions (centred λ).
 
-    def __init__(self, embedding: Embedding, texts: Sequence[str]) -> None:
-        self._embedding = embedding
+    Parameters
+    ----------
+    embedding : callable
+    texts : sequence of str
+        Training questions, over which the mean is taken.
+    constant : bool
+        Add one more dimension that is 1 for every text.
+    """
+
+    def __init__(self, embedding: Embedding, texts: Sequence[str], constant: bool = False) -> None:
+        self._embedding, self._constant = embedding, constant
         self._mean = embedding(texts).mean(0)
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
-        """Embeddings of the same dimension."""
-        return self._embedding(texts) - self._mean
-
-
-class WithConstant:
-    """A centred embedding and a constant one beside it."""
-
-    def __init__(self, embedding: Embedding, texts: Sequence[str]) -> None:
-        self._centred = Centred(embedding, texts)
-
-    def __call__(self, texts: Sequence[str]) -> np.ndarray:
-        """Embeddings of one dimension more; the last is 1."""
-        return np.pad(self._centred(texts), ((0, 0), (0, 1)), constant_values=1.0)
+        """Embeddings (texts, dimension, or one more with the constant)."""
+        centred = self._embedding(texts) - self._mean
+        if not self._constant:
+            return centred
+        return np.pad(centred, ((0, 0), (0, 1)), constant_values=1.0)

@@ -1,26 +1,37 @@
-"""Multiple-choice questions: the record, its prompt and its checks (Appendix E, Table 6)."""
+"""Multiple-choice questions: the record, its prompt, its checks and files (App. E, Table 6)."""
 
 from __future__ import annotations
 
+import csv
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from conceptnb.core.table_files import read_table, read_text, require_columns
+
+_COLUMNS = ("question", "best_answer", "incorrect_answers")
+_SEPARATOR = ";"
 
 
 @dataclass(frozen=True)
 class Question:
     """A question with true and false answers.
 
-    Attributes
+    Parameters
     ----------
-    id
+    id : str
         Unique name. Everything computed from a question carries it, so that a
         sort, filter or fold cannot pair a question with another one's activations.
-    text
+    text : str
         The question itself.
-    answers, true
+    answers : tuple of str
+    true : tuple of bool
         Answers and, in the same order, whether each is true.
-    best
+    best : int
         Index of the best true answer (the one MC1 asks about).
-    category
+    category : str
         Topic of the question.
     """
 
@@ -59,3 +70,123 @@ def check_questions(questions: list[Question]) -> None:
         if question.id in seen:
             raise ValueError(f"questions holds the id {question.id!r} twice; ids must be unique")
         seen.add(question.id)
+
+
+def read_questions(
+    path: str | Path, encoding: str = "utf-8-sig", contradictions: bool = False
+) -> list[Question]:
+    """Read questions from a CSV file, or from JSON lines (``.jsonl``).
+
+    Parameters
+    ----------
+    path : path
+        With the columns (keys) ``question``, ``best_answer`` and ``incorrect_answers``, and
+        perhaps ``correct_answers``, ``category`` and ``id``; ``Best Answer``, as TruthfulQA
+        writes it, is the same. Several answers in one cell are separated by ``;``, in JSON they
+        may be a list.
+    encoding : str
+    contradictions : bool
+        Accept answers that are listed as right and as wrong, as two of TruthfulQA's are.
+
+    Returns
+    -------
+    list of Question
+        The best answer first; an answer listed twice is kept once. Without ids the file's row
+        numbers are taken.
+
+    Raises
+    ------
+    ValueError
+        If columns are missing, a question has no best or no incorrect answer, an answer is both
+        right and wrong, or a question is there twice; names file and row.
+    """
+    file = Path(path)
+    rows = _json_lines(file, encoding) if file.suffix == ".jsonl" else _csv_rows(file, encoding)
+    questions, seen = [], dict[str, int]()
+    for number, row in rows:
+        where = f"{file}, row {number}"
+        question = _question(row, where, contradictions)
+        for kind, name in (("the question", question.text), ("the id", question.id)):
+            if name in seen:
+                raise ValueError(f"{where}: {kind} {name!r} is in row {seen[name]}, too")
+            seen[name] = number
+        questions.append(question)
+    return questions
+
+
+def write_questions(questions: Sequence[Question], path: str | Path) -> None:
+    """Write questions as a CSV file that `read_questions` reads."""
+    with Path(path).open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", *_COLUMNS, "correct_answers", "category"])
+        for q in questions:
+            parts: dict[bool, list[str]] = {True: [], False: []}
+            for k, (answer, true) in enumerate(zip(q.answers, q.true, strict=True)):
+                if k != q.best:
+                    parts[true].append(answer)
+            joined = {true: _SEPARATOR.join(answers) for true, answers in parts.items()}
+            writer.writerow(
+                [q.id, q.text, q.answers[q.best], joined[False], joined[True], q.category]
+            )
+
+
+def _csv_rows(file: Path, encoding: str) -> list[tuple[int, dict[str, Any]]]:
+    table = read_table(file, encoding)
+    plain = {str(name): str(name).lower().replace(" ", "_") for name in table.columns}
+    if len(set(plain.values())) == len(plain):
+        table = table.rename(columns=plain)
+    require_columns(table, _COLUMNS, file)
+    records = table.to_dict(orient="records")
+    return [(k, {str(n): v for n, v in row.items()}) for k, row in enumerate(records, start=2)]
+
+
+def _json_lines(file: Path, encoding: str) -> list[tuple[int, dict[str, Any]]]:
+    if not file.is_file():
+        raise FileNotFoundError(f"{file} is no file: give the path of a list of questions")
+    rows = []
+    for number, line in enumerate(read_text(file, encoding).splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise ValueError(
+                f"{file}, row {number}: no JSON ({error}); one object per line"
+            ) from None
+        missing = [name for name in _COLUMNS if not isinstance(row, dict) or name not in row]
+        if missing:
+            raise ValueError(f"{file}, row {number} lacks the keys {missing}")
+        rows.append((number, row))
+    if not rows:
+        raise ValueError(f"{file} is empty: write one JSON object per line, with {list(_COLUMNS)}")
+    return rows
+
+
+def _question(row: dict[str, Any], where: str, contradictions: bool) -> Question:
+    text, best = str(row["question"]).strip(), str(row["best_answer"]).strip()
+    correct, incorrect = _answers(row.get("correct_answers")), _answers(row["incorrect_answers"])
+    if not text:
+        raise ValueError(f"{where}: the question is empty")
+    if not best:
+        raise ValueError(f"{where}: best_answer of {text!r} is empty; every question needs one")
+    if not incorrect:
+        raise ValueError(
+            f"{where}: incorrect_answers of {text!r} is empty. Answers are judged in pairs: give "
+            f"at least one that is wrong, several separated by {_SEPARATOR!r}"
+        )
+    true = list(dict.fromkeys([best, *correct]))
+    both = [answer for answer in true if answer in incorrect]
+    if both and not contradictions:
+        raise ValueError(f"{where}: {both} are both right and wrong answers to {text!r}")
+    return Question(
+        id=str(row.get("id") or where.rsplit(" ", 1)[-1]),
+        text=text,
+        answers=(*true, *incorrect),
+        true=(True,) * len(true) + (False,) * len(incorrect),
+        category=str(row.get("category") or ""),
+    )
+
+
+def _answers(cell: Any) -> list[str]:
+    parts = cell if isinstance(cell, list) else str(cell or "").split(_SEPARATOR)
+    return list(dict.fromkeys(str(part).strip() for part in parts if str(part).strip()))

@@ -11,25 +11,18 @@ import copy
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor
-from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.cache_utils import Cache
 
-from conceptnb.steering.intervention import Intervention
+from conceptnb.steering.attention import input_device
+from conceptnb.steering.intervention import Steering
 from conceptnb.steering.questions import Question, check_questions
 from conceptnb.steering.spans import Encoded, encode_questions, pad
-
-
-class Steering(Protocol):
-    """A steering vector or steering matrix: gives each text its intervention."""
-
-    def for_texts(self, texts: Sequence[str]) -> Intervention:
-        """Intervention for a batch of texts."""
 
 
 @dataclass
@@ -53,19 +46,17 @@ class AnswerScorer:
     ----------
     model, tokenizer
         The language model.
-    questions
-        Questions with unique ids.
-    preface
+    questions : sequence of Question
+        With unique ids.
+    preface : str
         Text before every prompt, for instance worked examples.
-    edit
+    edit : str
         Where interventions act. ``"predicting"``: at every position that
         predicts a token of the answer, from the prompt's last token on, which
         is what steers generation. ``"answer"``: at the answer's tokens, as in
         the original code; an answer of one token then cannot change.
-    batch_size
-        Questions a forward pass.
-    progress
-        Show a progress bar while the prompts are run.
+    batch_size : int
+        Questions per forward pass.
     """
 
     def __init__(
@@ -76,7 +67,6 @@ class AnswerScorer:
         preface: str = "",
         edit: Literal["predicting", "answer"] = "predicting",
         batch_size: int = 64,
-        progress: bool = False,
     ) -> None:
         check_questions(list(questions))
         if edit not in ("predicting", "answer"):
@@ -86,9 +76,7 @@ class AnswerScorer:
         encoded = encode_questions(tokenizer, questions, preface)
         self._batches = [
             self._prepare(list(questions[i : i + batch_size]), encoded[i : i + batch_size])
-            for i in tqdm(
-                range(0, len(questions), batch_size), disable=not progress, desc="prompts"
-            )
+            for i in range(0, len(questions), batch_size)
         ]
 
     def _prepare(self, questions: list[Question], encoded: list[list[Encoded]]) -> _Batch:
@@ -97,11 +85,12 @@ class AnswerScorer:
         prompts, mask = pad(
             [pairs[0].ids[:n] for pairs, n in zip(encoded, shared, strict=True)], "left"
         )
+        device = input_device(self.model)
         with torch.no_grad():
             cache = self.model(
-                input_ids=prompts.to(self.model.device),
-                attention_mask=mask.to(self.model.device),
-                position_ids=_position_ids(mask).to(self.model.device),
+                input_ids=prompts.to(device),
+                attention_mask=mask.to(device),
+                position_ids=_position_ids(mask).to(device),
                 use_cache=True,
                 logits_to_keep=1,
             ).past_key_values
@@ -119,7 +108,7 @@ class AnswerScorer:
 
         Parameters
         ----------
-        steering
+        steering : Steering, optional
             What to steer with; None for the model as it is.
 
         Returns
@@ -130,16 +119,16 @@ class AnswerScorer:
         scores: dict[str, np.ndarray] = {}
         for batch in self._batches:
             with torch.no_grad():
-                total = self.log_probabilities(batch, steering).cpu().numpy()
+                total = self._log_probabilities(batch, steering).cpu().numpy()
             for row, question in enumerate(batch.questions):
                 scores[question.id] = total[batch.rows.numpy() == row]
         return scores
 
-    def log_probabilities(self, batch: _Batch, steering: Steering | None) -> Tensor:
-        """Log-probability of each pair of one batch, shape (pairs,); differentiable."""
-        device = self.model.device
+    def _log_probabilities(self, batch: _Batch, steering: Steering | None) -> Tensor:
+        """Log-probability of each pair of one batch, shape (pairs,)."""
+        device = input_device(self.model)
         cache = copy.deepcopy(batch.cache)
-        cache.batch_select_indices(batch.rows.to(device))
+        cache.batch_select_indices(batch.rows)  # the layers may lie on several devices
         mask = torch.cat([batch.prompt_mask, batch.mask], 1)
         positions = _position_ids(mask)[:, batch.prompt_mask.shape[1] :]
         with self._steered(batch, steering):
@@ -185,13 +174,15 @@ def _position_ids(mask: Tensor) -> Tensor:
 class ChoiceScores:
     """Multiple-choice scores of each question (TruthfulQA's MC1, MC2 and MC3).
 
-    Attributes
+    Parameters
     ----------
-    mc1
+    ids : tuple of str
+        The questions.
+    mc1 : ndarray
         1 where the best answer is more probable than every false one, else 0.
-    mc2
+    mc2 : ndarray
         Share of the probability of all answers that true ones get.
-    mc3
+    mc3 : ndarray
         Share of the true answers that are more probable than every false one.
     """
 
@@ -206,9 +197,9 @@ def choice_scores(questions: Sequence[Question], scores: dict[str, np.ndarray]) 
 
     Parameters
     ----------
-    questions
+    questions : sequence of Question
         Which questions to report, in this order.
-    scores
+    scores : dict
         From :meth:`AnswerScorer.score`; found by question id.
 
     Returns

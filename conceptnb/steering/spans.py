@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedTokenizerBase
 
 from conceptnb.steering.questions import Question
@@ -25,19 +26,26 @@ class Encoded:
     start: int
 
 
-def encode_pair(tokenizer: PreTrainedTokenizerBase, prompt: str, answer: str) -> Encoded:
-    """Tokenize ``prompt`` and ``answer`` as one text and find the answer's tokens.
+def encode_questions(
+    tokenizer: PreTrainedTokenizerBase, questions: Sequence[Question], preface: str = ""
+) -> list[list[Encoded]]:
+    """Return every question's prompt with each of its answers, as tokens.
 
     Raises
     ------
     ValueError
-        If the tokenizer keeps no character offsets, or the answer has no token.
+        If the tokenizer keeps no character offsets, or an answer has no token.
     """
     if not tokenizer.is_fast:
         raise ValueError(
             f"tokenizer {type(tokenizer).__name__} keeps no character offsets; "
             "load it with use_fast=True"
         )
+    return [[_encode(tokenizer, q.prompt(preface), a) for a in q.answers] for q in questions]
+
+
+def _encode(tokenizer: PreTrainedTokenizerBase, prompt: str, answer: str) -> Encoded:
+    """Tokenize `prompt` and `answer` as one text and find the answer's tokens."""
     found = tokenizer(f"{prompt} {answer}", return_offsets_mapping=True)
     ids, offsets = found["input_ids"], found["offset_mapping"]
     inside = [i for i, (_, end) in enumerate(offsets) if end > len(prompt)]
@@ -47,32 +55,19 @@ def encode_pair(tokenizer: PreTrainedTokenizerBase, prompt: str, answer: str) ->
     return Encoded(tuple(ids[: inside[-1] + 1]), inside[0])
 
 
-def encode_questions(
-    tokenizer: PreTrainedTokenizerBase, questions: Sequence[Question], preface: str = ""
-) -> list[list[Encoded]]:
-    """Every question's prompt with each of its answers."""
-    return [[encode_pair(tokenizer, q.prompt(preface), a) for a in q.answers] for q in questions]
-
-
-def pad(rows: Sequence[Sequence[int]], side: str, fill: int = 0) -> tuple[Tensor, Tensor]:
-    """Rows of tokens as one tensor, and the attention mask, both (rows, longest row).
+def pad(rows: Sequence[Sequence[int]], side: str) -> tuple[Tensor, Tensor]:
+    """Return rows of tokens as one tensor, and the attention mask, both (rows, longest row).
 
     Parameters
     ----------
-    rows
-        Token ids.
-    side
+    rows : sequence of sequences of int
+        Token ids. They are padded with token 0; any will do, as the mask hides it.
+    side : str
         ``"left"`` or ``"right"``: where the padding goes.
-    fill
-        Token to pad with; any will do, as the mask hides it.
     """
     if side not in ("left", "right"):
         raise ValueError(f"side is {side!r}; give 'left' or 'right'")
-    longest = max(len(row) for row in rows)
-    ids = torch.full((len(rows), longest), fill, dtype=torch.long)
-    mask = torch.zeros_like(ids)
-    for i, row in enumerate(rows):
-        where = slice(longest - len(row), None) if side == "left" else slice(len(row))
-        ids[i, where] = torch.tensor(row, dtype=torch.long)
-        mask[i, where] = 1
-    return ids, mask
+    tokens = [torch.tensor(row, dtype=torch.long) for row in rows]
+    ids = pad_sequence(tokens, batch_first=True, padding_side=side)
+    ones = [torch.ones_like(row) for row in tokens]
+    return ids, pad_sequence(ones, batch_first=True, padding_side=side)

@@ -6,95 +6,57 @@ named by the environment variable ``CONCEPTNB_DATA``, or downloaded.
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import os
 from pathlib import Path
 
 import pooch
 
-from conceptnb.steering.questions import Question
+from conceptnb.steering.questions import Question, read_questions
 
 # The edition of 2021; the file of the same name one folder up is the shorter one of 2025.
-URL = "https://raw.githubusercontent.com/sylinrl/TruthfulQA/main/data/v0/TruthfulQA.csv"
-SHA256 = "f9bd9e859cc102cb1f647f1064da7e009be752c416845cf9fa56e6eaae403a7d"
-FILE_NAME = "TruthfulQA.csv"
-_COLUMNS = {"Category", "Question", "Best Answer", "Correct Answers", "Incorrect Answers"}
+_URL = "https://raw.githubusercontent.com/sylinrl/TruthfulQA/main/data/v0/TruthfulQA.csv"
+_SHA256 = "f9bd9e859cc102cb1f647f1064da7e009be752c416845cf9fa56e6eaae403a7d"
+_FILE = "TruthfulQA.csv"
 _EDITIONS = {
     817: "the 817 questions of the published results",
     790: "the 790 questions of January 2025: NOT COMPARABLE with published results on 817",
 }
 
 
-def find_truthfulqa(path: str | Path | None = None) -> Path:
-    """Path of ``TruthfulQA.csv``: as given, from ``CONCEPTNB_DATA``, or downloaded and checked.
+def read_truthfulqa(path: str | Path | None = None) -> tuple[list[Question], str]:
+    """Read TruthfulQA's questions, and say which edition they are.
+
+    Parameters
+    ----------
+    path : path, optional
+        A file of its format. By default ``TruthfulQA.csv`` in the folder that ``CONCEPTNB_DATA``
+        names, or else downloaded and checked.
+
+    Returns
+    -------
+    questions : list of Question
+    edition : str
+        In words for a results table: whether results compare with published ones.
 
     Raises
     ------
     FileNotFoundError
-        If ``path`` is given and is no file.
-    ConnectionError, ValueError
-        If the download fails, or is not the file with the known checksum.
-    """
-    if path is not None:
-        path = Path(path)
-        if not path.is_file():
-            raise FileNotFoundError(f"{path} is no file; give the path of {FILE_NAME}")
-        return path
-    folder = os.environ.get("CONCEPTNB_DATA")
-    if folder and (Path(folder) / FILE_NAME).is_file():
-        return Path(folder) / FILE_NAME
-    return Path(pooch.retrieve(URL, f"sha256:{SHA256}", fname=FILE_NAME, progressbar=True))
-
-
-def edition(questions: list[Question], path: Path) -> str:
-    """Which edition of the data set a file holds, in words for a results table."""
-    known = _EDITIONS.get(len(questions), f"{len(questions)} questions: NOT COMPARABLE")
-    exact = hashlib.sha256(path.read_bytes()).hexdigest() == SHA256
-    return known if exact or len(questions) != 817 else f"{known}, but the file differs"
-
-
-def read_truthfulqa(path: str | Path) -> list[Question]:
-    """Read the questions of a TruthfulQA file.
-
-    Parameters
-    ----------
-    path
-        A CSV file with columns Category, Question, Best Answer, Correct Answers
-        and Incorrect Answers, the last two separated by semicolons.
-
-    Returns
-    -------
-    list of Question
-        In the file's order, with ids ``"0"``, ``"1"``, ...; the best answer comes
-        first, and an answer listed twice is kept once.
-
-    Raises
-    ------
+        If `path` is given and is no file.
+    ConnectionError
+        If the download fails.
     ValueError
-        If a column is missing.
+        If the download is not the file with the known checksum, or the file holds no such table.
     """
-    with Path(path).open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.DictReader(file)
-        missing = _COLUMNS - set(reader.fieldnames or ())
-        if missing:
-            raise ValueError(f"{path} lacks the columns {sorted(missing)}")
-        return [_question(str(i), row) for i, row in enumerate(reader)]
+    file = _find() if path is None else Path(path)
+    questions = read_questions(file, contradictions=True)
+    known = _EDITIONS.get(len(questions), f"{len(questions)} questions: NOT COMPARABLE")
+    exact = hashlib.sha256(file.read_bytes()).hexdigest() == _SHA256
+    return questions, known if exact or len(questions) != 817 else f"{known}, but the file differs"
 
 
-def _question(name: str, row: dict[str, str]) -> Question:
-    best = row["Best Answer"].strip()
-    true = list(dict.fromkeys([best, *_split(row["Correct Answers"])]))
-    false = list(dict.fromkeys(_split(row["Incorrect Answers"])))
-    return Question(
-        id=name,
-        text=row["Question"].strip(),
-        answers=(*true, *false),
-        true=(True,) * len(true) + (False,) * len(false),
-        best=0,
-        category=row["Category"].strip(),
-    )
-
-
-def _split(cell: str) -> list[str]:
-    return [answer.strip() for answer in cell.split(";") if answer.strip()]
+def _find() -> Path:
+    folder = os.environ.get("CONCEPTNB_DATA")
+    if folder and (Path(folder) / _FILE).is_file():
+        return Path(folder) / _FILE
+    return Path(pooch.retrieve(_URL, f"sha256:{_SHA256}", fname=_FILE, progressbar=True))

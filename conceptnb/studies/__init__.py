@@ -24,5 +24,9 @@ STUDIES: dict[str, tuple[str, str]] = {
         "components_without_labels",
         "components without labels, and unmixing, on states of the small language models",
     ),
+    "steering": (
+        "steering_techniques",
+        "Table 6 on toy corpora, or on a real language model with --model",
+    ),
 }
 """What ``conceptnb reproduce`` offers: name -> module of this folder, and a line of help."""

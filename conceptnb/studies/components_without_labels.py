@@ -254,7 +254,7 @@ def language_states(kind: str, seed: int = 0, trained: bool = True) -> States:
     Parameters
     ----------
     kind, seed
-        Corpus and model, as in `conceptnb.steering.worlds.language_models.load_trained`.
+        Corpus and model, as in `conceptnb.steering.small_models.load_small_model`.
     trained : bool
         False for a control of the same shape with random weights, drawn from `seed`.
 
@@ -266,11 +266,11 @@ def language_states(kind: str, seed: int = 0, trained: bool = True) -> States:
     import torch  # noqa: PLC0415 - the other methods need none
 
     from conceptnb.steering.spans import encode_questions, pad  # noqa: PLC0415
-    from conceptnb.steering.worlds.language_models import load_trained, make_model  # noqa: PLC0415
+    from conceptnb.steering.small_models import load_small_model, make_small_model  # noqa: PLC0415
 
-    corpus, model, tokenizer = load_trained(kind, seed)
+    corpus, model, tokenizer = load_small_model(kind, seed)
     if not trained:
-        model = make_model(tokenizer, torch.Generator().manual_seed(seed)).eval()
+        model = make_small_model(tokenizer, torch.Generator().manual_seed(seed)).eval()
     questions = corpus.questions()
     prefaces = ["", *(f"from {persona.name}: " for persona in corpus.kind.personas)]
     blocks = []
@@ -382,9 +382,9 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 def _plans(args: argparse.Namespace) -> list[Plan]:
     del args
-    from conceptnb.steering.worlds.language_models import trained_models  # noqa: PLC0415
+    from conceptnb.steering.small_models import small_models  # noqa: PLC0415
 
-    models = trained_models()
+    models = small_models()
     # Solvers with random starts end elsewhere on another processor; these do not.
     sampled = {"corpus": "alike", "seeds": [0, 1, 2], "trained": True, "sizes": [8]}
     sampled |= {"methods": ["labels", "environments", "PCA", "random directions"]}

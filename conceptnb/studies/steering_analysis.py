@@ -1,79 +1,127 @@
-"""From rows of a study to Table 6, paired tests and the accuracy-KL frontier."""
+"""From runs of the steering study to Table 6, paired tests and the accuracy-KL frontier.
+
+A run is one technique on one fold: a language model, a split of its questions in folds (``seed``),
+and the fold that was tested. ``tested`` has one character per question, 1 where it is in that
+fold. ``curve`` has one entry per α; ``right`` there has one character per tested question, 1 where
+it was answered truly. All log-quantities are in nats per token.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
-Row = Mapping[str, Any]
+from conceptnb.studies.summarise import grouped
+
+Row = dict[str, Any]
+
+BASELINE = "baseline"
+_MASS_MEAN, _ORACLE = "ITI: mass mean shift", "category oracle"
+_PAPER_ORDER = (
+    BASELINE,
+    "random direction",
+    "CCS direction",
+    "ITI: probe weight direction",
+    _MASS_MEAN,
+    "steering matrix",
+)
+"""The techniques of the paper's Table 6, in its order."""
+_COLUMNS = {
+    "mc1": "MC1",
+    "mc2": "MC2",
+    "ce": "CE",
+    "kl": "KL",
+    "kl_asked": "KL of a question's edit",
+}
 
 
-@dataclass(frozen=True)
-class Interval:
+class _Interval(NamedTuple):
     """A mean with its 95 % bootstrap interval."""
 
     mean: float
     low: float
     high: float
 
-    @property
-    def excludes_zero(self) -> bool:
-        """Whether the interval lies on one side of zero."""
-        return self.low > 0 or self.high < 0
 
-
-def select(rows: Iterable[Row], **wanted: Any) -> list[Row]:
-    """Rows in which every named field has the given value, in their order."""
+def _select(rows: Iterable[Row], **wanted: Any) -> list[Row]:
+    """Return the rows in which every named field has the given value, in their order."""
     return [row for row in rows if all(row[key] == value for key, value in wanted.items())]
 
 
-def methods(rows: Iterable[Row]) -> list[str]:
-    """Names of the methods, in their order."""
-    return list(dict.fromkeys(row["method"] for row in rows))
+def by_corpus(runs: Iterable[Row]) -> dict[str, list[Row]]:
+    """Return the runs of each toy corpus (or model) in which K and α were chosen."""
+    chosen = [run for run in runs if run["chosen"]]
+    return {str(name): rows for (name,), rows in grouped(chosen, ["world"]).items()}
 
 
-def table(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Table 6: one row a method, mean and standard deviation over runs.
+def table6_rows(runs: Iterable[Row]) -> list[dict[str, Any]]:
+    """Return Table 6: a row per corpus and technique.
 
     Parameters
     ----------
-    rows
-        Rows of one world or model. A run is one model seed and split seed.
+    runs : iterable of dict
 
     Returns
     -------
     list of dict
-        ``technique``; ``alpha`` and ``heads``, means of the chosen ones; and
-        ``mc1``, ``mc2``, ``mc3``, ``ce``, ``kl``, ``kl_asked`` as (mean, std),
-        log-quantities in nats a token.
+        ``world`` (the toy corpus, or the model) and ``technique``; ``α`` and ``K``, means of the
+        chosen ones; and pairs of mean and standard deviation over splits and trained models,
+        after the folds of a split have been put together.
     """
-    out = []
-    for name in methods(rows):
-        mine = select(rows, method=name)
-        entry: dict[str, Any] = {
-            "technique": name,
-            "alpha": float(np.mean([row["alpha"] for row in mine])),
-            "heads": float(np.mean([row["heads"] for row in mine])),
-        }
-        for key in ("mc1", "mc2", "mc3", "ce", "kl", "kl_asked"):
-            values = np.array([row[key] for row in mine])
-            entry[key] = float(values.mean()), float(values.std())
-        out.append(entry)
-    return out
+    rows = []
+    for world, mine in by_corpus(runs).items():
+        for (method,), of_method in grouped(mine, ["method"]).items():
+            splits = [_pooled(part) for part in grouped(of_method, ["model_seed", "seed"]).values()]
+            values = {key: np.array([split[key] for split in splits]) for key in splits[0]}
+            rows.append(
+                {"world": world, "technique": method}
+                | {"α": round(float(values["alpha"].mean()), 2)}
+                | {"K": round(float(values["heads"].mean()), 1)}
+                | {
+                    title: [round(float(values[key].mean()), 4), round(float(values[key].std()), 4)]
+                    for key, title in _COLUMNS.items()
+                }
+            )
+    return rows
 
 
-def right_at_choice(row: Row) -> np.ndarray:
-    """Whether each question was answered right at the α chosen for its fold, shape (questions,)."""
-    bits = {point["alpha"]: _bits(point["right"]) for point in row["curve"]}
-    table_ = np.stack([bits[alpha] for alpha in row["alpha"]])
-    return table_[_bits(row["fold"]), np.arange(table_.shape[1])]
+def _pooled(folds: Sequence[Row]) -> dict[str, float]:
+    """Return the scores of a split from those of its folds, of which each question is in one."""
+    sizes = [fold["tested"].count("1") for fold in folds]
+    found = {
+        key: float(np.average([fold[key] for fold in folds], weights=sizes)) for key in _COLUMNS
+    }
+    for key in ("alpha", "heads"):
+        found[key] = float(np.mean([fold[key] for fold in folds]))
+    return found
 
 
-def right_at_kl(row: Row, baseline: Row, budget: float) -> np.ndarray:
-    """Whether each question is answered right when the method may spend ``budget`` of KL.
+def table6(rows: Sequence[Row]) -> pd.DataFrame:
+    """Return our counterpart of Table 6 for one corpus or model, mean ± std over runs."""
+    shown = []
+    for entry in table6_rows(rows):
+        pairs = {title: "{:.3f} ± {:.3f}".format(*entry[title]) for title in _COLUMNS.values()}
+        shown.append(
+            {"technique": entry["technique"], "α": round(entry["α"], 1), "K": entry["K"]} | pairs
+        )
+    return pd.DataFrame(shown).set_index("technique")
+
+
+def accuracy_at_choice(rows: Sequence[Row], method: str) -> np.ndarray:
+    """Return MC1 of each question at the α chosen in its fold, mean over splits and models."""
+
+    def right(row: Row) -> np.ndarray:
+        return _bits(next(p["right"] for p in row["curve"] if p["alpha"] == row["alpha"]))
+
+    return _per_question(_select(rows, method=method), right)
+
+
+def accuracy_at_kl(rows: Sequence[Row], method: str, budget: float) -> np.ndarray:
+    """Return MC1 of each question when the method may spend `budget` of KL.
 
     Linear interpolation between neighbouring α by their KL, within each fold,
     from the unsteered model (KL = 0) on. A method whose strongest α stays
@@ -83,57 +131,78 @@ def right_at_kl(row: Row, baseline: Row, budget: float) -> np.ndarray:
 
     Parameters
     ----------
-    row, baseline
-        Rows of one run: the method's and the unsteered model's.
-    budget
-        KL(original ‖ steered) in nats a token.
+    rows : sequence of dict
+        Runs of one corpus or model, the unsteered model's among them.
+    method : str
+    budget : float
+        KL(original ‖ steered) in nats per token.
 
     Returns
     -------
     ndarray
-        Values in [0, 1], shape (questions,).
+        Values in [0, 1], shape (questions,), mean over splits and trained models.
+
+    Raises
+    ------
+    ValueError
+        If `budget` is not positive.
     """
     if not budget > 0:
-        raise ValueError(f"budget is {budget}; give a positive KL in nats a token")
-    start = _bits(baseline["curve"][0]["right"])
-    right = np.stack([start, *(_bits(point["right"]) for point in row["curve"])]).astype(float)
-    fold = _bits(row["fold"])
-    out = np.empty(len(start))
-    for index in np.unique(fold):
-        kl = np.array([0.0, *(point["kl_asked"][index] for point in row["curve"])])
-        here = fold == index
+        raise ValueError(f"budget is {budget}; give a positive KL in nats per token")
+
+    def right(row: Row) -> np.ndarray:
+        points = [_start(rows, row), *row["curve"]]
         # KL grows with α; where it does not, the frontier is what less KL has already reached.
-        path = np.maximum.accumulate(kl)
-        out[here] = [np.interp(budget, path, right[:, q]) for q in np.flatnonzero(here)]
-    return out
+        path = np.maximum.accumulate([0.0, *(point["kl_asked"] for point in row["curve"])])
+        outcomes = np.stack([_bits(point["right"]) for point in points], axis=1)
+        return np.array([np.interp(budget, path, question) for question in outcomes])
+
+    return _per_question(_select(rows, method=method), right)
 
 
-def accuracy_at_kl(rows: Sequence[Row], method: str, budget: float) -> np.ndarray:
-    """MC1 of each question at equal KL, mean over runs; shape (questions,)."""
-    return np.mean(
-        [right_at_kl(row, _baseline_of(rows, row), budget) for row in select(rows, method=method)],
-        axis=0,
-    )
+def _per_question(rows: Sequence[Row], right: Callable[[Row], np.ndarray]) -> np.ndarray:
+    """Return the mean over runs of each question's outcome, from those of the tested ones."""
+    total = np.zeros(len(rows[0]["tested"]))
+    runs = np.zeros(len(total))
+    for row in rows:
+        tested = _bits(row["tested"]) == 1
+        total[tested] += right(row)
+        runs[tested] += 1
+    return np.divide(total, runs, out=np.full(len(total), np.nan), where=runs > 0)
 
 
-def accuracy_at_choice(rows: Sequence[Row], method: str) -> np.ndarray:
-    """MC1 of each question at the chosen α, mean over runs; shape (questions,)."""
-    return np.mean([right_at_choice(row) for row in select(rows, method=method)], axis=0)
+def _start(rows: Sequence[Row], row: Row) -> Row:
+    """Return the unsteered model's outcomes on the fold of a run."""
+    fold = {key: row[key] for key in ("world", "model_seed", "seed", "fold")}
+    return _select(rows, method=BASELINE, **fold)[0]["curve"][0]
+
+
+def _bits(digits: str) -> np.ndarray:
+    return np.array([float(digit) for digit in digits])
 
 
 def paired_difference(
     one: np.ndarray, other: np.ndarray, rng: np.random.Generator, draws: int = 4000
-) -> Interval:
-    """Mean of ``one - other`` over questions, and its bootstrap interval.
+) -> _Interval:
+    """Return the mean of ``one - other`` over questions, and its bootstrap interval.
 
     Parameters
     ----------
-    one, other
+    one, other : ndarray
         Scores of the same questions in the same order, shape (questions,).
-    rng
+    rng : numpy.random.Generator
         Draws the resamples of questions.
-    draws
+    draws : int
         Resamples.
+
+    Returns
+    -------
+    mean, low, high
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ.
     """
     if one.shape != other.shape or one.ndim != 1:
         raise ValueError(
@@ -143,54 +212,87 @@ def paired_difference(
     difference = one - other
     picks = rng.integers(len(difference), size=(draws, len(difference)))
     low, high = np.quantile(difference[picks].mean(1), [0.025, 0.975])
-    return Interval(float(difference.mean()), float(low), float(high))
+    return _Interval(float(difference.mean()), float(low), float(high))
 
 
-def gap_closed(
-    rows: Sequence[Row], method: str, floor: str, reference: str, budget: float
-) -> float:
-    """Part of the way from ``floor`` to ``reference`` that ``method`` goes, in MC1 at equal KL."""
-    here, low, high = (
-        accuracy_at_kl(rows, name, budget).mean() for name in (method, floor, reference)
-    )
-    return float((here - low) / (high - low))
+def along_alpha(rows: Sequence[Row], method: str) -> dict[str, np.ndarray]:
+    """Return MC1, KL and cross-entropy along the grid of α, from the unsteered model on.
 
-
-def frontier(rows: Sequence[Row], method: str) -> tuple[np.ndarray, np.ndarray]:
-    """KL (``kl_asked``) and MC1 of each run along the grid of α, from the unsteered model on.
+    Parameters
+    ----------
+    rows : sequence of dict
+        Runs of one corpus or model, the unsteered model's among them.
+    method : str
 
     Returns
     -------
-    kl, mc1
-        Both of shape (runs, strengths + 1).
+    dict
+        ``alpha``, shape (strengths + 1,); ``mc1``, ``kl``, ``kl_asked`` and ``ce``, the mean
+        over runs, of the same shape.
     """
-    kl, mc1 = [], []
-    for row in select(rows, method=method):
-        start = _baseline_of(rows, row)["curve"][0]
-        points = [start, *row["curve"]]
-        kl.append([np.mean(point["kl_asked"]) for point in points])
-        mc1.append([_bits(point["right"]).mean() for point in points])
-    return np.array(kl), np.array(mc1)
+    curves = [[_start(rows, row), *row["curve"]] for row in _select(rows, method=method)]
+    found = {
+        key: np.mean([[point[key] for point in curve] for curve in curves], axis=0)
+        for key in ("alpha", "kl", "kl_asked", "ce")
+    }
+    mc1 = [[_bits(point["right"]).mean() for point in curve] for curve in curves]
+    return found | {"mc1": np.mean(mc1, axis=0)}
 
 
-def _baseline_of(rows: Sequence[Row], row: Row) -> Row:
-    """Return the unsteered model's row of the same run."""
-    run = {key: row[key] for key in ("world", "model_seed", "split_seed") if key in row}
-    return select(rows, method="baseline", **run)[0]
+def at_equal_kl(
+    corpora: Mapping[str, Sequence[Row]], method: str, against: str, budget: float
+) -> pd.DataFrame:
+    """Return MC1 of two methods at equal KL on every corpus, and their paired difference.
+
+    The interval is over questions, each averaged over models and splits first; the
+    last column has the difference for each trained model alone.
+    """
+    shown = []
+    for corpus, rows in corpora.items():
+        one, other = (accuracy_at_kl(rows, name, budget) for name in (method, against))
+        models = grouped(rows, ["model_seed"])
+        each = [
+            accuracy_at_kl(mine, method, budget).mean()
+            - accuracy_at_kl(mine, against, budget).mean()
+            for _, mine in sorted(models.items())
+        ]
+        shown.append(
+            {"corpus": corpus, method: round(one.mean(), 3), against: round(other.mean(), 3)}
+            | _tested(one, other)
+            | {"each model": ", ".join(f"{gain:+.3f}" for gain in each)}
+        )
+    return pd.DataFrame(shown).set_index("corpus")
 
 
-def _bits(digits: str) -> np.ndarray:
-    return np.array([int(digit) for digit in digits])
+def order_tested(rows: Sequence[Row]) -> pd.DataFrame:
+    """Return each technique of Table 6 against the one above it, at the α that each has chosen."""
+    shown = []
+    for lower, upper in pairwise(_PAPER_ORDER):
+        one, other = (accuracy_at_choice(rows, name) for name in (upper, lower))
+        shown.append({"technique": upper, "against": lower} | _tested(one, other))
+    return pd.DataFrame(shown).set_index("technique")
 
 
-def along_alpha(rows: Sequence[Row], method: str) -> dict[str, list[float]]:
-    """MC1, KL and cross-entropy along the grid of α, means over runs; α = 0 is the model itself."""
-    start = [row["curve"][0] for row in select(rows, method="baseline")]
-    runs = [row["curve"] for row in select(rows, method=method)]
-    steps = [start, *zip(*runs, strict=True)]
+def gaps_closed(rows: Sequence[Row], budget: float) -> pd.DataFrame:
+    """Return how far each matrix goes from mass mean to the category oracle, in MC1 at equal KL."""
+    names = [name for name in dict.fromkeys(row["method"] for row in rows) if "matrix" in name]
+    mc1 = {n: accuracy_at_kl(rows, n, budget).mean() for n in (*names, _MASS_MEAN, _ORACLE)}
+    gap = mc1[_ORACLE] - mc1[_MASS_MEAN]
+    shown = [
+        {
+            "technique": name,
+            "MC1": round(mc1[name], 3),
+            "of the gap": f"{(mc1[name] - mc1[_MASS_MEAN]) / gap:.0%}",
+        }
+        for name in names
+    ]
+    return pd.DataFrame(shown).set_index("technique")
+
+
+def _tested(one: np.ndarray, other: np.ndarray) -> dict[str, object]:
+    mean, low, high = paired_difference(one, other, np.random.default_rng(0))
     return {
-        "alpha": [float(points[0]["alpha"]) for points in steps],
-        "mc1": [float(np.mean([_bits(p["right"]).mean() for p in points])) for points in steps],
-        "kl": [float(np.mean([p["kl"] for p in points])) for points in steps],
-        "ce": [float(np.mean([p["ce"] for p in points])) for points in steps],
+        "difference": round(mean, 3),
+        "95 % interval": f"[{low:.3f}, {high:.3f}]",
+        "excludes zero": low > 0 or high < 0,
     }

@@ -1,4 +1,4 @@
-"""Tiny random models of every family, and a world's tokenizer, for the steering tests."""
+"""Tiny random models of every family, and a toy corpus's tokenizer, for the steering tests."""
 
 import pytest
 import torch
@@ -21,9 +21,8 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
-from conceptnb.steering.worlds.language_models import make_tokenizer
-from conceptnb.steering.worlds.toy_corpora import make_world
-from conceptnb.steering.worlds.weights import draw_matrices
+from conceptnb.steering.small_models import make_tokenizer
+from conceptnb.steering.toy_corpora import make_toy_corpus
 
 _SIZE = {
     "hidden_size": 32,
@@ -56,20 +55,23 @@ FAMILIES = {
 
 
 @pytest.fixture(scope="session")
-def world():
-    return make_world("no-source")
+def corpus():
+    return make_toy_corpus("no-source")
 
 
 @pytest.fixture(scope="session")
-def tokenizer(world):
-    return make_tokenizer(world)
+def tokenizer(corpus):
+    return make_tokenizer(corpus)
 
 
 def build(family, vocabulary):
     model_class, config_class, settings = FAMILIES[family]
     model = model_class(config_class(vocab_size=vocabulary, **settings))
-    # Large weights, so that a wrong position or mask shows.
-    draw_matrices(model, 0.15, torch.Generator().manual_seed(0))
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() == 2:  # large, so that a wrong position or mask shows
+                parameter.normal_(0.0, 0.15, generator=generator)
     return model.eval()
 
 

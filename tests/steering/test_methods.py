@@ -8,23 +8,16 @@ from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
 
 from conceptnb.steering.activations import Activations, collect_activations
-from conceptnb.steering.matrices import (
-    MatrixSteering,
-    head_covariance,
-    ridge_steering_matrix,
-    steering_matrix,
-)
 from conceptnb.steering.probes import Probes, fit_probes, orthogonal_probes, split_questions
 from conceptnb.steering.question_embeddings import (
     CategoryEmbedding,
-    Centred,
+    CentredEmbedding,
     StateEmbedding,
     TfidfEmbedding,
-    WithConstant,
 )
 from conceptnb.steering.questions import Question
-from conceptnb.steering.vectors import (
-    SteeringVector,
+from conceptnb.steering.steer import MatrixIntervention, SteeringMatrix, SteeringVector
+from conceptnb.steering.truth_directions import (
     ccs_direction,
     mass_mean,
     principal_direction,
@@ -82,8 +75,8 @@ def test_activations_stay_with_their_question_after_any_sort_filter_or_fold():
         part.select([questions[0]])
 
 
-def test_collected_activations_do_not_depend_on_order_or_batches(llama, tokenizer, world):
-    questions = world.questions()[::31]
+def test_collected_activations_do_not_depend_on_order_or_batches(llama, tokenizer, corpus):
+    questions = corpus.questions()[::31]
     one = collect_activations(llama, tokenizer, questions, batch_size=3)
     other = collect_activations(llama, tokenizer, questions[::-1], batch_size=64)
     np.testing.assert_allclose(one.heads, other.select(questions).heads, atol=1e-5)
@@ -158,7 +151,7 @@ def test_sigma_is_the_deviation_along_the_direction_of_training_rows_only():
 def test_matrix_is_the_weighted_sum_of_differences():
     questions, found = make()
     embedding = TfidfEmbedding([q.text for q in questions])
-    matrix = steering_matrix(found, questions, embedding)
+    matrix = SteeringMatrix.fit(found, questions, embedding)
     new = ["one kind", "two kind 3"]
     weights = embedding(new) @ embedding([q.text for q in questions]).T
     eta = np.einsum("nq,qlhd->nlhd", weights, found.differences(questions))
@@ -172,7 +165,7 @@ def test_matrix_is_the_weighted_sum_of_differences():
 
 def test_constant_embedding_gives_the_mass_mean():
     questions, found = make()
-    matrix = steering_matrix(found, questions, lambda texts: np.ones((len(texts), 1)))
+    matrix = SteeringMatrix.fit(found, questions, lambda texts: np.ones((len(texts), 1)))
     heads = np.ones((2, 3), dtype=bool)
     vector = SteeringVector.along(mass_mean(found, questions), found)
     got = matrix.steer(2.0, heads).for_texts(["anything"]).offsets[0]
@@ -185,14 +178,14 @@ def test_ridge_matrix_runs_from_the_mass_mean_to_the_categories():
     heads = np.ones((2, 3), dtype=bool)
 
     def eta(penalty):
-        matrix = ridge_steering_matrix(found, questions, oracle, [penalty])
+        matrix = SteeringMatrix.fit_ridge(found, questions, oracle, [penalty])
         return np.einsum("lhdp,np->nlhd", matrix.matrices, matrix.embedding([questions[0].text]))[0]
 
     mean = mass_mean(found, questions)
     np.testing.assert_allclose(eta(1e9), mean, atol=1e-4)
     own = found.differences([q for q in questions if q.category == questions[0].category]).mean(0)
     np.testing.assert_allclose(eta(1e-6), own, atol=1e-3)
-    matrix = ridge_steering_matrix(found, questions, oracle)
+    matrix = SteeringMatrix.fit_ridge(found, questions, oracle)
     assert np.linalg.norm(eta(1e9)[0, 1]) < 0.3 < np.linalg.norm(own[0, 1])
     chosen = matrix.steer(1.0, heads).for_texts([q.text for q in questions[:2]]).offsets[:, 0, 1, 2]
     assert chosen[0] * chosen[1] < 0  # the categories pull opposite ways
@@ -207,7 +200,7 @@ def test_ridge_penalty_is_the_one_whose_left_out_directions_agree_best():
         cosines = []
         for i, question in enumerate(questions):
             rest = questions[:i] + questions[i + 1 :]
-            fixed = ridge_steering_matrix(found, questions, embedding, [penalty])
+            fixed = SteeringMatrix.fit_ridge(found, questions, embedding, [penalty])
             features = fixed.embedding([q.text for q in questions])[:, :-1]
             ridge = Ridge(alpha=penalty).fit(
                 np.delete(features, i, 0), found.differences(rest).reshape(len(rest), -1)
@@ -217,8 +210,8 @@ def test_ridge_penalty_is_the_one_whose_left_out_directions_agree_best():
             lengths = np.linalg.norm(one, axis=-1) * np.linalg.norm(own, axis=-1)
             cosines.append(((one * own).sum(-1) / lengths).mean())
         agreement.append(np.mean(cosines))
-    best = ridge_steering_matrix(found, questions, embedding, [penalties[np.argmax(agreement)]])
-    chosen = ridge_steering_matrix(found, questions, embedding, penalties)
+    best = SteeringMatrix.fit_ridge(found, questions, embedding, [penalties[np.argmax(agreement)]])
+    chosen = SteeringMatrix.fit_ridge(found, questions, embedding, penalties)
     assert np.argmax(agreement) != 2  # the categories differ, so the mean is not best
     np.testing.assert_array_equal(chosen.matrices, best.matrices)
 
@@ -226,7 +219,7 @@ def test_ridge_penalty_is_the_one_whose_left_out_directions_agree_best():
 def test_covariance_gives_the_variance_along_any_direction(rng):
     _, found = make()
     direction = rng.normal(size=5)
-    quadratic = direction @ head_covariance(found)[1, 0] @ direction
+    quadratic = direction @ found.covariance()[1, 0] @ direction
     assert quadratic == pytest.approx((found.heads[:, 1, 0] @ direction).var(), rel=1e-4)
 
 
@@ -235,15 +228,15 @@ def test_matrix_saved_and_loaded(tmp_path):
     embedding = TfidfEmbedding([q.text for q in questions])
     heads = np.zeros((2, 3), dtype=bool)
     heads[0, 1] = heads[1, 1] = True
-    steering = steering_matrix(found, questions, embedding).steer(2.5, heads)
+    steering = SteeringMatrix.fit(found, questions, embedding).steer(2.5, heads)
     steering.save(tmp_path / "matrix.safetensors")
-    again = MatrixSteering.load(tmp_path / "matrix.safetensors", embedding)
+    again = MatrixIntervention.load(tmp_path / "matrix.safetensors", embedding)
     assert torch.equal(
         again.for_texts(["one kind"]).offsets, steering.for_texts(["one kind"]).offsets
     )
     with pytest.raises(ValueError, match="use the embedding it was fitted with"):
-        MatrixSteering.load(
-            tmp_path / "matrix.safetensors", Centred(lambda t: np.ones((len(t), 1)), ["a"])
+        MatrixIntervention.load(
+            tmp_path / "matrix.safetensors", CentredEmbedding(lambda t: np.ones((len(t), 1)), ["a"])
         ).for_texts(["x"])
 
 
@@ -251,15 +244,15 @@ def test_a_text_without_weights_is_left_alone():
     questions, found = make()
     embedding = TfidfEmbedding([q.text for q in questions])
     heads = np.ones((2, 3), dtype=bool)
-    offsets = steering_matrix(found, questions, embedding).steer(1.0, heads).for_texts(["xyz"])
+    offsets = SteeringMatrix.fit(found, questions, embedding).steer(1.0, heads).for_texts(["xyz"])
     assert torch.equal(offsets.offsets, torch.zeros_like(offsets.offsets))
 
 
 def test_embeddings(llama, tokenizer):
     texts = ["food of brask?", "soil of mulin?", "food of kral?"]
-    centred = Centred(TfidfEmbedding(texts), texts)
+    centred = CentredEmbedding(TfidfEmbedding(texts), texts)
     np.testing.assert_allclose(centred(texts).mean(0), 0, atol=1e-7)
-    extended = WithConstant(TfidfEmbedding(texts), texts)(texts)
+    extended = CentredEmbedding(TfidfEmbedding(texts), texts, constant=True)(texts)
     assert extended.shape[1] == centred(texts).shape[1] + 1 and (extended[:, -1] == 1).all()
     similar = TfidfEmbedding(texts)(texts)
     assert similar[0] @ similar[2] > similar[0] @ similar[1]
@@ -279,3 +272,17 @@ def test_split_keeps_questions_whole(rng):
     assert {q.id for q in rest} | {q.id for q in held_out} == {q.id for q in questions}
     with pytest.raises(ValueError, match="between 0 and 1"):
         split_questions(questions, 1.5, rng)
+
+
+def test_states_are_the_residual_stream_at_the_last_token(llama, tokenizer, corpus):
+    questions = corpus.questions()[::12]
+    states = collect_activations(llama, tokenizer, questions, batch_size=5, of="states")
+    assert states.shape == (llama.config.num_hidden_layers + 1, 1, llama.config.hidden_size)
+    question = questions[2]
+    ids = tokenizer(f"{question.prompt()} {question.answers[1]}", return_tensors="pt")["input_ids"]
+    with torch.no_grad():
+        alone = llama(input_ids=ids, output_hidden_states=True).hidden_states
+    row = states.select([question]).heads[1, :, 0]
+    np.testing.assert_allclose(row, torch.stack([s[0, -1] for s in alone]), atol=1e-5)
+    with pytest.raises(ValueError, match="'heads' or 'states'"):
+        collect_activations(llama, tokenizer, questions, of="layers")

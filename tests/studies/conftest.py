@@ -2,8 +2,8 @@
 
 from tests.steering.conftest import (  # noqa: F401
     build,
+    corpus,
     llama,
     models,
     tokenizer,
-    world,
 )

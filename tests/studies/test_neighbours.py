@@ -145,10 +145,10 @@ def test_log_odds_of_marks_are_the_models_own():
     """Read off the logits of a text on its own, without padding."""
     import torch  # noqa: PLC0415
 
-    from conceptnb.steering.worlds.language_models import load_trained  # noqa: PLC0415
+    from conceptnb.steering.small_models import load_small_model  # noqa: PLC0415
 
     states = components.language_states("by-category", seed=1)
-    corpus, model, tokenizer = load_trained("by-category", 1)
+    corpus, model, tokenizer = load_small_model("by-category", 1)
     question = corpus.questions()[50]
     text = f"from {corpus.kind.personas[1].name}: {question.prompt()} {question.answers[2]}"
     with torch.no_grad():

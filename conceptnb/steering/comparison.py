@@ -1,0 +1,163 @@
+"""One fold of a comparison of techniques: learn from some questions, be tested on the others.
+
+Everything comes from the training questions alone: probes, head ranking, directions, matrices,
+σ, embeddings, and the choice of K heads and strength α (Table 6, for any model).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from conceptnb.steering.activations import Activations
+from conceptnb.steering.intervention import Steering
+from conceptnb.steering.probes import split_questions
+from conceptnb.steering.questions import Question
+from conceptnb.steering.scoring import AnswerScorer, choice_scores
+from conceptnb.steering.techniques import Technique, Training
+
+VALIDATION = 0.3
+"""Share of the training questions by which K and α are chosen."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How techniques are compared.
+
+    Parameters
+    ----------
+    heads : tuple of int
+        Numbers of heads K to choose from.
+    alphas : tuple of float
+        Strengths α to choose from, and points of the frontier.
+    folds : int
+        Folds of the cross-validation (two in the paper).
+    preface : str
+        Text before every prompt when answers are scored.
+    batch_size : int
+        Questions or texts per forward pass.
+    """
+
+    heads: tuple[int, ...] = (8, 16)
+    alphas: tuple[float, ...] = (1.0, 2.0, 3.0, 5.0, 8.0, 12.0)
+    folds: int = 2
+    preface: str = ""
+    batch_size: int = 64
+
+
+class Fold:
+    """A fold of a cross-validation over questions.
+
+    Parameters
+    ----------
+    model, tokenizer
+        The language model.
+    questions : sequence of Question
+        All questions, of which the folds are drawn.
+    activations : Activations
+        Of all questions.
+    settings : Settings
+    seed : int
+        Of the split into folds.
+    index : int
+        Which fold is tested.
+
+    Attributes
+    ----------
+    train, test : list of Question
+    training : Training
+        What the training questions teach.
+    scorer : AnswerScorer
+        Of the tested questions.
+
+    Raises
+    ------
+    ValueError
+        If there are not at least two folds of four questions, or there is no such fold.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        questions: Sequence[Question],
+        activations: Activations,
+        settings: Settings,
+        seed: int,
+        index: int,
+    ) -> None:
+        folds = settings.folds
+        if folds < 2 or len(questions) < 4 * folds or not 0 <= index < folds:
+            raise ValueError(
+                f"fold {index} of {len(questions)} questions in {folds} folds: give at least 2 "
+                "folds, 4 questions per fold, and the number of a fold from 0 on"
+            )
+        order = np.random.default_rng(seed).permutation(len(questions))
+        parts = [[questions[i] for i in part] for part in np.array_split(order, folds)]
+        self.test = parts.pop(index)
+        self.train = [question for part in parts for question in part]
+        self.settings = settings
+        self._key = [seed, index]
+        self._model, self._tokenizer, self._activations = model, tokenizer, activations
+        self.training = self._teach(self.train, 1)
+        self.scorer = self._score(self.test)
+
+    def fit(
+        self, technique: Technique, stream: int
+    ) -> tuple[int, float, list[tuple[float, Steering]]]:
+        """Fit a technique, and choose K and α.
+
+        Parameters
+        ----------
+        technique : callable
+            From `conceptnb.steering.techniques`.
+        stream : int
+            Number of the technique; its random draws depend on this, the seed and the fold.
+
+        Returns
+        -------
+        heads, alpha
+            K and α of the highest MC1 on held-out training questions; MC2 decides ties. Where
+            the settings offer one of each, those.
+        steerings
+            Each α of the settings with the intervention of that strength, on K heads.
+        """
+        key = [*self._key, 3 + stream]
+        heads, alpha = self._choose(technique, key)
+        fitted = technique(self.training, np.random.default_rng(key))
+        mask = self.training.probes.top(heads)
+        return heads, alpha, [(a, fitted.steer(a, mask)) for a in self.settings.alphas]
+
+    def _choose(self, technique: Technique, key: list[int]) -> tuple[int, float]:
+        grid = [(k, a) for k in self.settings.heads for a in self.settings.alphas]
+        if len(grid) == 1:
+            return grid[0]
+        training, held_out, judge = self._validation
+        fitted = technique(training, np.random.default_rng(key))
+
+        def merit(setting: tuple[int, float]) -> tuple[float, float]:
+            heads, alpha = setting
+            steering = fitted.steer(alpha, training.probes.top(heads))
+            scores = choice_scores(held_out, judge.score(steering))
+            return scores.mc1.mean(), scores.mc2.mean()
+
+        return max(grid, key=merit)
+
+    @cached_property
+    def _validation(self) -> tuple[Training, list[Question], AnswerScorer]:
+        """What a part of the training questions teaches, and the others, to choose K and α by."""
+        rng = np.random.default_rng([*self._key, 0])
+        inner, held_out = split_questions(self.train, VALIDATION, rng)
+        return self._teach(inner, 2), held_out, self._score(held_out)
+
+    def _teach(self, questions: Sequence[Question], stream: int) -> Training:
+        rng = np.random.default_rng([*self._key, stream])
+        return Training.on(questions, self._activations, self._model, self._tokenizer, rng)
+
+    def _score(self, questions: Sequence[Question]) -> AnswerScorer:
+        preface, size = self.settings.preface, self.settings.batch_size
+        return AnswerScorer(self._model, self._tokenizer, questions, preface, batch_size=size)

@@ -1,0 +1,141 @@
+"""The techniques of Table 6, and the extensions the paper proposes, by name."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from conceptnb.core.sentence_bert import SentenceBert
+from conceptnb.steering.activations import Activations
+from conceptnb.steering.probes import Probes, fit_probes
+from conceptnb.steering.question_embeddings import (
+    CategoryEmbedding,
+    CentredEmbedding,
+    Embedding,
+    StateEmbedding,
+    TfidfEmbedding,
+)
+from conceptnb.steering.questions import Question
+from conceptnb.steering.steer import SteeringMatrix, SteeringVector
+from conceptnb.steering.truth_directions import (
+    ccs_direction,
+    mass_mean,
+    principal_direction,
+    random_direction,
+)
+
+
+@dataclass(frozen=True)
+class Training:
+    """What a technique may learn from: training questions and nothing else.
+
+    Parameters
+    ----------
+    activations : Activations
+        Head activations of exactly the training questions.
+    questions : sequence of Question
+        The training questions.
+    probes : Probes
+        Fitted on them.
+    model, tokenizer
+        The language model, for embeddings by its own states.
+    """
+
+    activations: Activations
+    questions: Sequence[Question]
+    probes: Probes
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+
+    @classmethod
+    def on(
+        cls,
+        questions: Sequence[Question],
+        activations: Activations,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        rng: np.random.Generator,
+    ) -> Training:
+        """Return what these questions alone teach, of the activations of all.
+
+        Parameters
+        ----------
+        questions : sequence of Question
+            The training questions.
+        activations : Activations
+            Head activations of at least these.
+        model, tokenizer
+            The language model.
+        rng : numpy.random.Generator
+            Chooses the training questions that rank the heads.
+        """
+        mine = activations.select(questions)
+        return cls(mine, questions, fit_probes(mine, questions, rng), model, tokenizer)
+
+    @property
+    def texts(self) -> list[str]:
+        """Texts of the training questions."""
+        return [question.text for question in self.questions]
+
+    def tfidf(self) -> Embedding:
+        """TF-IDF fitted on the training questions."""
+        return TfidfEmbedding(self.texts)
+
+    def states(self) -> Embedding:
+        """Return the model's own middle states."""
+        return StateEmbedding(self.model, self.tokenizer)
+
+
+Fitted = SteeringVector | SteeringMatrix
+Technique = Callable[[Training, np.random.Generator], Fitted]
+
+
+def _vector(direction: Callable[[Training, np.random.Generator], np.ndarray]) -> Technique:
+    return lambda t, rng: SteeringVector.along(direction(t, rng), t.activations)
+
+
+def _matrix(embed: Callable[[Training], Embedding]) -> Technique:
+    return lambda t, rng: SteeringMatrix.fit(t.activations, t.questions, embed(t))
+
+
+def _ridge(embed: Callable[[Training], Embedding]) -> Technique:
+    return lambda t, rng: SteeringMatrix.fit_ridge(t.activations, t.questions, embed(t))
+
+
+MASS_MEAN = "ITI: mass mean shift"
+MATRIX = "steering matrix"
+ORACLE = "category oracle"
+
+TECHNIQUES: dict[str, Technique] = {
+    "random direction": _vector(lambda t, rng: random_direction(t.activations.shape, rng)),
+    "CCS direction": _vector(lambda t, rng: ccs_direction(t.activations, t.questions, rng)),
+    "ITI: probe weight direction": _vector(lambda t, rng: t.probes.weights),
+    MASS_MEAN: _vector(lambda t, rng: mass_mean(t.activations, t.questions)),
+    MATRIX: _matrix(Training.tfidf),
+    "top principal component": _vector(
+        lambda t, rng: principal_direction(t.activations, t.questions)
+    ),
+    "matrix, own states": _matrix(Training.states),
+    "matrix, centred": _matrix(lambda t: CentredEmbedding(t.tfidf(), t.texts)),
+    "matrix, optimised weights": _ridge(Training.tfidf),
+    "matrix, optimised weights, own states": _ridge(Training.states),
+}
+"""Every technique by name, in the order of Table 6; the paper's extensions follow."""
+
+_sentence_bert = functools.cache(SentenceBert)
+SENTENCE_BERT = {"matrix, Sentence-BERT": _matrix(lambda t: _sentence_bert())}
+"""The paper's embedding. Needs the optional Sentence-BERT model."""
+
+
+def category_oracle(questions: Sequence[Question]) -> dict[str, Technique]:
+    """Return the matrix that is told the categories, those of test questions included.
+
+    What no real method knows, but no upper bound: it averages a category's few training
+    questions, and weights that also borrow from others may do better.
+    """
+    embedding = CategoryEmbedding({q.text: q.category for q in questions})
+    return {ORACLE: _matrix(lambda t: embedding)}

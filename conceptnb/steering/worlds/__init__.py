@@ -1,1 +1,0 @@
-"""Stand-ins: toy corpora and the small language models trained on them."""
