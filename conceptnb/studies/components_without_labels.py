@@ -265,8 +265,8 @@ def language_states(kind: str, seed: int = 0, trained: bool = True) -> States:
     """
     import torch  # noqa: PLC0415 - the other methods need none
 
-    from conceptnb.steering.spans import encode_questions, pad  # noqa: PLC0415
     from conceptnb.steering.small_models import load_small_model, make_small_model  # noqa: PLC0415
+    from conceptnb.steering.spans import encode_questions, pad  # noqa: PLC0415
 
     corpus, model, tokenizer = load_small_model(kind, seed)
     if not trained:
@@ -384,7 +384,7 @@ def _plans(args: argparse.Namespace) -> list[Plan]:
     del args
     from conceptnb.steering.small_models import small_models  # noqa: PLC0415
 
-    models = small_models()
+    models = list(small_models())
     # Solvers with random starts end elsewhere on another processor; these do not.
     sampled = {"corpus": "alike", "seeds": [0, 1, 2], "trained": True, "sizes": [8]}
     sampled |= {"methods": ["labels", "environments", "PCA", "random directions"]}
