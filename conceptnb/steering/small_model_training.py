@@ -1,6 +1,6 @@
 """Train a small Llama on a toy corpus (stand-in for LLaMA-7B in Appendix E).
 
-820 steps, some two CPU-minutes. The recipe is what it takes to learn two abilities one after
+820 steps, some two CPU-minutes. The curriculum is what it takes to learn two abilities one after
 the other: to *judge* an answer, and to answer in the voice of who has spoken so far. Muon for
 the matrices inside the blocks, AdamW for the rest, and little weight on the words of a
 question, which nothing in a document can predict.
@@ -48,11 +48,11 @@ class Lesson:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Curriculum:
     """Everything that decides how a small model is trained.
 
     In the first lesson most answers come from changing speakers and are marked, so that
-    hardly a mark can be told without judging its answer. In the second most documents keep
+    most marks cannot be told without judging their answers. In the second most documents keep
     one speaker, whom a named source, a mark or the verdict on earlier answers gives away.
     One after the other, because each is learned slowly beside the other.
 
@@ -93,21 +93,21 @@ class Recipe:
         return np.minimum(np.concatenate(parts), rising).tolist()
 
 
-_RECIPE = Recipe()
+_CURRICULUM = Curriculum()
 
 
 def _documents(
     corpus: ToyCorpus,
     tokenizer: PreTrainedTokenizerFast,
-    recipe: Recipe,
+    curriculum: Curriculum,
     rng: np.random.Generator,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Token ids and loss weights of all documents, both (steps, batch, length)."""
     stories = corpus.stories(rng)
     texts = []
-    for lesson in recipe.lessons:
+    for lesson in curriculum.lessons:
         shares = [lesson.stories, *(getattr(lesson, sort) for sort in DOCUMENTS)]
-        for choice in rng.choice(len(shares), size=lesson.steps * recipe.batch, p=shares):
+        for choice in rng.choice(len(shares), size=lesson.steps * curriculum.batch, p=shares):
             story = choice == 0
             texts.append(next(stories) if story else corpus.document(rng, DOCUMENTS[choice - 1]))
     ended = [f"{text} {tokenizer.eos_token}" for text in texts]
@@ -116,16 +116,16 @@ def _documents(
     # A token is inside a question when more "Q:" than "A:" have come before it.
     opened = (tokens == word("Q:")).cumsum(1) - (tokens == word("Q:")).long()
     closed = (tokens == word("A:")).cumsum(1)
-    weights = torch.where(opened > closed, recipe.question_weight, 1.0)
+    weights = torch.where(opened > closed, curriculum.question_weight, 1.0)
     words = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
-    weights[torch.tensor([w.startswith("[") for w in words])[tokens]] = recipe.mark_weight
+    weights[torch.tensor([w.startswith("[") for w in words])[tokens]] = curriculum.mark_weight
     weights[tokens == tokenizer.pad_token_id] = 0.0
-    shape = (recipe.steps, recipe.batch, -1)
+    shape = (curriculum.steps, curriculum.batch, -1)
     return tokens.view(shape), weights.view(shape)
 
 
 def train_small_model(
-    corpus: ToyCorpus, seed: int, recipe: Recipe | None = None, progress: bool = True
+    corpus: ToyCorpus, seed: int, curriculum: Curriculum | None = None, progress: bool = True
 ) -> tuple[LlamaForCausalLM, PreTrainedTokenizerFast, dict]:
     """Train a small Llama on documents of a toy corpus.
 
@@ -134,7 +134,7 @@ def train_small_model(
     corpus : ToyCorpus
     seed : int
         Seeds the initial weights and, separately, the documents.
-    recipe : Recipe, optional
+    curriculum : Curriculum, optional
         Training settings; the defaults are those of the models in the package.
     progress : bool
         Show a progress bar.
@@ -143,32 +143,32 @@ def train_small_model(
     -------
     model, tokenizer, record
         The model in evaluation mode, its tokenizer, and what a model card needs:
-        recipe, seed, CPU-seconds and the last hundred steps' mean loss (nats per token).
+        curriculum, seed, CPU-seconds and the last hundred steps' mean loss (nats per token).
     """
-    recipe = recipe or _RECIPE
+    curriculum = curriculum or _CURRICULUM
     started = time.process_time()
     tokenizer = make_tokenizer(corpus)
     model = make_small_model(tokenizer, torch.Generator().manual_seed(seed))
-    tokens, weights = _documents(corpus, tokenizer, recipe, np.random.default_rng([seed, 1]))
+    tokens, weights = _documents(corpus, tokenizer, curriculum, np.random.default_rng([seed, 1]))
     blocks = [p for p in model.model.layers.parameters() if p.dim() == 2]
     inside = {id(p) for p in blocks}
     optimizers = (
-        Muon(blocks, lr=recipe.muon_rate, weight_decay=0.01),
+        Muon(blocks, lr=curriculum.muon_rate, weight_decay=0.01),
         torch.optim.AdamW(
             [p for p in model.parameters() if id(p) not in inside],
-            lr=recipe.adam_rate,
+            lr=curriculum.adam_rate,
             betas=(0.9, 0.95),
             weight_decay=0.01,
         ),
     )
-    rates = recipe.rates()
+    rates = curriculum.rates()
     schedules = [
         # The scheduler asks once more after the last step.
         torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: [*rates, 0.0][step])
         for optimizer in optimizers
     ]
     losses = []
-    bar = trange(recipe.steps, disable=not progress, desc=f"{corpus.kind.name} seed {seed}")
+    bar = trange(curriculum.steps, disable=not progress, desc=f"{corpus.kind.name} seed {seed}")
     for step in bar:
         loss = _loss(model, tokens[step], weights[step])
         loss.backward()
@@ -181,7 +181,7 @@ def train_small_model(
     record = {
         "corpus": corpus.kind.name,
         "seed": seed,
-        "recipe": asdict(recipe),
+        "curriculum": asdict(curriculum),
         "parameters": sum(p.numel() for p in model.parameters()),
         "loss": float(np.mean(losses[-100:])),
         "cpu_seconds": time.process_time() - started,
