@@ -58,7 +58,7 @@ def frontiers(
     figure, axes = new_figure(1, len(corpora), height=3.9, sharey=True)
     for ax, (title, rows) in zip(axes[0], corpora.items(), strict=True):
         for i, technique in enumerate(techniques):
-            points = analysis.along_alpha(rows, technique)
+            points = analysis.along_alpha(list(map(dict, rows)), technique)
             style = {"color": PALETTE[i], "marker": MARKERS[i], "ls": LINES[i], "ms": 4}
             ax.plot(points["kl_asked"], points["mc1"], label=technique, **style)
         ax.set(title=title, xlabel="KL, nats per token", xlim=(-0.02 * limit, limit))

@@ -115,7 +115,7 @@ def _runs(seed: int, split: str, labels: str = "true", **given: Any) -> list[Row
         *(row for pair in pairs for row in _readings(pair, embeddings, by_name, seed)),
     ]
     keys = [{"model": " and ".join(r["models"])} if "models" in r else {} for r in rows]
-    return [{**row, **key, "seed": seed} for row, key in zip(rows, keys, strict=True)]
+    return [{**row, **key, "seed": seed} for row, key in zip(rows, keys, strict=True)]  # type: ignore
 
 
 def _separation_runs(**given: Any) -> list[Row]:

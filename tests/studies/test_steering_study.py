@@ -14,7 +14,7 @@ from conceptnb import results
 from conceptnb.cli import main
 from conceptnb.steering import small_model_training as training
 from conceptnb.steering.comparison import Fold, Settings
-from conceptnb.steering.small_model_training import Lesson, Curriculum
+from conceptnb.steering.small_model_training import Curriculum, Lesson
 from conceptnb.steering.techniques import MASS_MEAN, TECHNIQUES, Training
 from conceptnb.steering.toy_corpora import CORPUS_KINDS
 from conceptnb.steering.truthfulqa import read_truthfulqa

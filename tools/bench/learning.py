@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -161,7 +162,7 @@ def _held_out_loss(model: _Classifier, batches: Iterator[Sequence[Tensor]]) -> f
 def _stacked(setting: Setting, seeds: Sequence[int], epochs: int = 2) -> Callable[[], float]:
     problems = [draw_problem(setting, seed) for seed in seeds]
     data = stack([p.X for p in problems], problems[0].environment, problems[0].design.M > 0)
-    encoder = "linear" if setting.mixing == "linear" else "mlp"
+    encoder: Any = "linear" if setting.mixing == "linear" else "mlp"
     recipe = replace(AUTHORS, encoder=encoder, training=TrainingConfig(epochs=epochs))
     return cpu_seconds(lambda: fit(data, recipe), len(seeds) * epochs)
 

@@ -87,7 +87,7 @@ def embed_images(
     shards = Parallel(return_as="generator_unordered")(tasks)
     bar = {"desc": f"embed {model.name}", "unit": "shard", "disable": not progress}
     whole = np.empty(shape if path is None else 0, dtype=np.float32)
-    for start, rows in tqdm(shards, total=len(starts) - len(done), **bar):
+    for start, rows in tqdm(shards, total=len(starts) - len(done), **bar):  # type: ignore
         if path is None:
             whole[start : start + len(rows)] = rows
         else:
