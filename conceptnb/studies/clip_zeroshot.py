@@ -16,10 +16,9 @@ from conceptnb.embeddings import clip, shapes3d
 from conceptnb.studies.runner import Plan, Row, Sample, Study, Task
 
 SEED = 1
-_IMAGES = 1000
 
 
-def _runs(kind: str, seed: int, labels: str = "true") -> list[Row]:
+def _runs(kind: str, seed: int, images: int, labels: str = "true") -> list[Row]:
     """Return accuracies by factor: trained on both kinds of combinations, untrained on new ones.
 
     Parameters
@@ -27,17 +26,19 @@ def _runs(kind: str, seed: int, labels: str = "true") -> list[Row]:
     kind : {"vit", "resnet"}
     seed : int
         Of the images and of the captions that classes are means over.
+    images : int
+        Images per row.
     labels : {"true", "shuffled"}
         "shuffled" is a wrong method: every image is judged by the factors of another one.
     """
     rng = np.random.default_rng(seed)
-    factors = shapes3d.sample_factors(15 * _IMAGES, rng)
+    factors = shapes3d.sample_factors(15 * images, rng)
     held_out = shapes3d.held_out_combinations(factors)
     shapes = shapes3d.RenderedShapes(clip.SMALL_SIZE)
     rows: list[Row] = []
     for weights, seen in (("trained", True), ("trained", False), ("untrained", False)):
         name = f"small-{kind}" + ("-untrained" if weights == "untrained" else "")
-        model, kept = clip.load_clip(name), factors[held_out != seen][:_IMAGES]
+        model, kept = clip.load_clip(name), factors[held_out != seen][:images]
         Z = clip.embed_images(model, shapes, shapes3d.factors_to_index(kept), progress=False)
         by_mean = clip.zero_shot(model, Z, rng)
         by_caption = clip.best_captions(model, Z, by_mean)
@@ -71,34 +72,38 @@ def _training(kind: str) -> dict[str, Any]:
     return record | {"bytes": clip.WEIGHTS[kind].stat().st_size}
 
 
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--images", type=int, default=1000, help="images per row (default 1000)")
+
+
 def _plans(args: argparse.Namespace) -> list[Plan]:
-    del args
+    if not 1 <= args.images <= shapes3d.N_IMAGES // 20:
+        raise ValueError(f"--images {args.images} must lie in [1, {shapes3d.N_IMAGES // 20}]")
+    given = {"seed": SEED, "images": args.images}
     return [
         Plan(
             file="clip_zeroshot",
-            tasks=[Task(_runs, {"kind": kind, "seed": SEED}) for kind in clip.SMALL_KINDS],
+            tasks=[Task(_runs, given | {"kind": kind}) for kind in clip.SMALL_KINDS],
             summarise=_summarise,
             seeds=[SEED],
             notes={
                 "what": "zero-shot accuracy of small CLIP models trained here on rendered images; "
                 "not OpenAI's CLIP and not the published 3D Shapes",
-                "images_per_row": _IMAGES,
+                "images_per_row": args.images,
                 "accuracy": "of the values named by the caption that fits best; beside it by "
                 "classes that are means over captions",
                 "training": {kind: _training(kind) for kind in clip.SMALL_KINDS},
             },
             sample=Sample(
-                task=Task(_runs, {"kind": "vit", "seed": SEED}),
+                task=Task(_runs, given | {"kind": "vit"}),
                 columns=("accuracy", "accuracy_mean_captions"),
                 by=("kind", "weights", "combinations"),
                 wrong={
-                    "labels shuffled": Task(
-                        _runs, {"kind": "vit", "seed": SEED, "labels": "shuffled"}
-                    )
+                    "labels shuffled": Task(_runs, given | {"kind": "vit", "labels": "shuffled"})
                 },
             ),
         )
     ]
 
 
-STUDY = Study(add_options=lambda parser: None, plans=_plans)
+STUDY = Study(add_options=_add_options, plans=_plans)

@@ -376,15 +376,20 @@ def _summarise(runs: list[Row]) -> list[Row]:
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    """Add no option: nine models, and nine untrained ones, take three minutes."""
-    del parser
+    parser.add_argument("--corpora", nargs="+", help="of the small models; all by default")
+    parser.add_argument("--seeds", nargs="+", type=int, help="of the small models; all by default")
 
 
 def _plans(args: argparse.Namespace) -> list[Plan]:
-    del args
     from conceptnb.steering.small_models import small_models  # noqa: PLC0415
 
-    models = list(small_models())
+    models = [
+        (kind, seed)
+        for kind, seed in small_models()
+        if kind in (args.corpora or [kind]) and seed in (args.seeds or [seed])
+    ]
+    if not models:
+        raise ValueError(f"no small model has --corpora {args.corpora} and --seeds {args.seeds}")
     # Solvers with random starts end elsewhere on another processor; these do not.
     sampled = {"corpus": "alike", "seeds": [0, 1, 2], "trained": True, "sizes": [8]}
     sampled |= {"methods": ["labels", "environments", "PCA", "random directions"]}

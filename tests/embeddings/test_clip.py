@@ -227,6 +227,29 @@ def test_training_lowers_the_loss_and_resumes_where_it_stopped(tmp_path):
         clip.ClipTraining("resnet", plan).load(tmp_path / "half.pt")
 
 
+def test_the_command_trains_and_records_what_it_took(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    command = ["train-clip", "vit", "--steps", "2", "--checkpoint", "half.pt"]
+    assert main(command) == 0
+    assert clip.load_clip("shapes-vit.safetensors").dimension == 64
+    record = json.loads((tmp_path / "shapes-vit.json").read_text())
+    assert (record["steps"], record["command"]) == (2, "conceptnb train-clip vit --steps 2")
+    assert set(record) == set(json.loads(clip.WEIGHTS["vit"].with_suffix(".json").read_text()))
+    assert main(command) == 2
+    assert "--force" in capsys.readouterr().err
+    assert main([*command, "--force"]) == 0  # from the checkpoint, which has finished
+    assert main(["train-clip", "vit", "--out", "weights.pt"]) == 2
+
+
+@pytest.mark.slow
+def test_reproduce_zero_shot_on_a_few_images(tmp_path):
+    out = tmp_path / "few.json"
+    assert main(["reproduce", "clip-zeroshot", "--images", "20", "--out", str(out)]) == 0
+    content = json.loads(out.read_text())
+    assert len(content["rows"]) == 2 * 3 * 6
+    assert content["notes"]["training"]["vit"]["steps"] == 2400
+
+
 @pytest.mark.parametrize("kind", clip.SMALL_KINDS)
 def test_shipped_weights_are_small_and_load(kind, tmp_path):
     path = clip.WEIGHTS[kind]

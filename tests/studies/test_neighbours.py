@@ -1,7 +1,9 @@
+import json
+
 import numpy as np
 import pytest
 
-from conceptnb import results
+from conceptnb import cli, results
 from conceptnb.studies import components_without_labels as components
 
 
@@ -167,6 +169,27 @@ def test_an_untrained_model_knows_no_truth_and_no_marks_no_log_odds():
     )
     assert found.eta2["truth"] < 0.1
     assert found.eta2["category"] > 0.3, "words of a category differ in any embedding"
+
+
+@pytest.mark.slow
+def test_the_command_on_one_small_model(tmp_path, capsys):
+    out = tmp_path / "one.json"
+    command = ["reproduce", "neighbours", "--seeds", "1", "--out", str(out), "--jobs", "1"]
+    assert cli.main([*command, "--corpora", "alike"]) == 0
+    rows = {
+        (row["method"], row["components"]): row
+        for row in json.loads(out.read_text())["rows"]
+        if row["trained"]
+    }
+    kept = {
+        (run["method"], run["components"]): run
+        for run in results.load("neighbours").runs
+        if (run["corpus"], run["seed"], run["trained"]) == ("alike", 1, True)
+    }
+    assert rows.keys() == kept.keys()
+    assert rows["PCA", 8]["truth"][0] == pytest.approx(kept["PCA", 8]["truth"], abs=0.01)
+    assert cli.main([*command, "--corpora", "none", "--force"]) == 2
+    assert "no small model" in capsys.readouterr().err
 
 
 def test_kept_rows_show_what_the_chapter_says():
