@@ -21,14 +21,14 @@ SCORED_SAMPLES = 5000
 """Base samples that scores are taken on, as in the authors' code."""
 
 Measure = Callable[[Problem, Array, Array], Mapping[str, Any]]
-"""Maps a problem, latents of its fresh samples and their codes to scores by name."""
+"""Maps a problem, latents of its fresh samples and their representations to scores by name."""
 
 
 class Learner(Protocol):
     """What can be scored: a ConceptFit, a baseline, or anything else with a ``transform``."""
 
     def transform(self, X: Array) -> Array:
-        """Return codes of shape (D, samples, k) for observations (D, samples, d_x)."""
+        """Return representations of shape (D, samples, k) for observations (D, samples, d_x)."""
 
 
 def evaluate(
@@ -47,8 +47,8 @@ def evaluate(
         A :class:`~conceptnb.learning.ConceptFit`, a baseline, or anything whose ``transform``
         maps (D, samples, d_x) to (D, samples, k).
     measure : callable, optional
-        What to compute beside R² and MCC: maps a problem, latents and codes of its fresh samples
-        to scores by name.
+        What to compute beside R² and MCC: maps a problem, latents and representations of its fresh
+        samples to scores by name.
     observations : sequence of D arrays, optional
         Of the fresh samples ``problem.fresh(SCORED_SAMPLES)``, if not ``problem.mixing`` of them.
 

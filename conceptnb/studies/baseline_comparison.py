@@ -30,7 +30,7 @@ __all__ = ["METHODS", "STUDY", "comparison_table", "fit_method", "mcc_within"]
 
 Row = dict[str, Any]
 _SCORES = ("r2", "mcc", "mcc_within", "r2_cross", "mcc_cross")
-_BY = ("method", "mixing", "n", "dz", "dx", "codes")
+_BY = ("method", "mixing", "n", "dz", "dx", "dimensions")
 
 
 def _encoder(setting: Setting) -> Literal["linear", "mlp"]:
@@ -39,7 +39,7 @@ def _encoder(setting: Setting) -> Literal["linear", "mlp"]:
 
 _BASELINES: dict[str, Callable[[Setting, int], Baseline]] = {
     "random projection": lambda s, seed: RandomProjection(s.n, seed=seed),
-    "random, 32 codes": lambda s, seed: RandomProjection(32, seed=seed),
+    "random, 32 dimensions": lambda s, seed: RandomProjection(32, seed=seed),
     "PCA": lambda s, seed: EachProblem(PCA(s.d_z, whiten=True, svd_solver="full")),
     "FastICA": lambda s, seed: EachProblem(
         FastICA(s.d_z, whiten="unit-variance", random_state=seed, max_iter=500)
@@ -57,7 +57,7 @@ def fit_method(name: str, problems: Sequence[Problem], epochs: int | None = None
     """Fit a method, told what it may know, to problems of one setting.
 
     All know n and d_z. Methods that look for the latents (PCA, FastICA, iVAE) get d_z
-    codes; the classifier has 32, and so has a second random projection, its floor.
+    dimensions; the classifier has 32, and so has a second random projection, its floor.
     Contrastive methods and the ceiling know whether the mixing is linear, and the
     contrastive ones which atom each environment conditions on, as in the paper's protocol.
 
@@ -73,7 +73,7 @@ def fit_method(name: str, problems: Sequence[Problem], epochs: int | None = None
     Returns
     -------
     fitted method
-        Its ``transform`` maps observations (D, samples, d_x) to codes (D, samples, k).
+        Its ``transform`` maps observations (D, samples, d_x) to representations (D, samples, k).
 
     Raises
     ------
@@ -94,7 +94,7 @@ def fit_method(name: str, problems: Sequence[Problem], epochs: int | None = None
     return method.fit(np.stack([p.X for p in problems]), first.environment, truth)
 
 
-def mcc_within(problem: Problem, Z: Array, codes: Array) -> float:
+def mcc_within(problem: Problem, Z: Array, learned: Array) -> float:
     """MCC in each component of the base by itself, averaged over components.
 
     Parameters
@@ -102,13 +102,15 @@ def mcc_within(problem: Problem, Z: Array, codes: Array) -> float:
     problem : Problem
     Z : array of shape (samples, d_z)
         Base samples; each counts for the component that most likely drew it.
-    codes : array of shape (samples, k)
+    learned : array of shape (samples, k)
         Of the same samples.
     """
     component = problem.base.component_log_density(Z).argmax(axis=1)
     truth = problem.valuations(Z)
     found, counts = np.unique(component, return_counts=True)
-    inside = [metrics.mcc(truth[component == k], codes[component == k]) for k in found[counts > 1]]
+    inside = [
+        metrics.mcc(truth[component == k], learned[component == k]) for k in found[counts > 1]
+    ]
     return float(np.mean(inside))
 
 
@@ -133,7 +135,7 @@ def comparison_table(rows: Sequence[Row]) -> Table:
                 "mixing": row["mixing"],
                 "(n, d_z, d_x)": f"({row['n']}, {row['dz']}, {row['dx']})",
                 "method": row["method"],
-                "codes": row["codes"],
+                "dimensions": row["dimensions"],
             }
             | {label: [row[f"{key}_mean"], row[f"{key}_std"]] for label, key in columns.items()}
             for row in rows
@@ -150,29 +152,29 @@ def _compare(
     epochs: int | None = None,
     wrong: str | None = None,
 ) -> list[Row]:
-    """Fit one method to a setting's problems and score its codes on fresh base samples.
+    """Fit one method to a setting's problems and score its representation of fresh base samples.
 
-    MCC matches codes to concepts by the best assignment, and R² fits an affine map, on the
-    samples that they score. A method with k > n codes has more choice in both. The
+    MCC matches dimensions to concepts by the best assignment, and R² fits an affine map, on the
+    samples that they score. A method with k > n dimensions has more choice in both. The
     cross-fitted scores choose on one half and score on the other. MCC within components is
-    taken in each component of the base by itself and averaged: a code that only tells
+    taken in each component of the base by itself and averaged: a representation that only tells
     components apart has none.
     """
     problems = [draw_problem(Setting(*setting), seed, samples=samples) for seed in seeds]
     rows = fit_and_score(
         problems, lambda seen: fit_method(method, seen, epochs), measure=_measure, wrong=wrong
     )
-    kept = ("mixing", "n", "dz", "dx", "seed", "codes", *_SCORES, "cpu_seconds")
+    kept = ("mixing", "n", "dz", "dx", "seed", "dimensions", *_SCORES, "cpu_seconds")
     return [{"method": method} | {name: row[name] for name in kept} for row in rows]
 
 
-def _measure(learner: Learner, problem: Problem, Z: Array, codes: Array) -> Mapping[str, Any]:
+def _measure(learner: Learner, problem: Problem, Z: Array, learned: Array) -> Mapping[str, Any]:
     truth, halves = problem.valuations(Z), np.random.default_rng((problem.seed, 2))
     return {
-        "codes": codes.shape[1],
-        "mcc_within": mcc_within(problem, Z, codes),
-        "r2_cross": cross_fitted_r2(truth, codes, halves),
-        "mcc_cross": cross_fitted_mcc(truth, codes, halves),
+        "dimensions": learned.shape[1],
+        "mcc_within": mcc_within(problem, Z, learned),
+        "r2_cross": cross_fitted_r2(truth, learned, halves),
+        "mcc_cross": cross_fitted_mcc(truth, learned, halves),
     }
 
 

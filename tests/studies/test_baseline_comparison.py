@@ -28,7 +28,7 @@ def test_a_method_that_does_not_exist_is_refused():
 
 def test_cross_fitted_scores_are_those_of_unseen_halves():
     [row] = study._compare(["linear", 2, 3, 4], "PCA", [3], 100)
-    assert row["codes"] == 3
+    assert row["dimensions"] == 3
     assert row["r2_cross"] == pytest.approx(1, abs=1e-6)  # linear mixing, all of z
     assert row["mcc_cross"] <= row["mcc"] + 0.01
 
@@ -40,7 +40,7 @@ def test_command_writes_rows_with_provenance(tmp_path, capsys):
     assert cli.main(words) == 0
     kept = json.loads(out.read_text())
     [row] = kept["rows"]
-    assert row["codes"] == 3
+    assert row["dimensions"] == 3
     assert row["mcc_mean"] == pytest.approx(np.mean([run["mcc"] for run in kept["runs"]]), abs=1e-4)
     assert cli.main(["reproduce", "baselines", "--seeds", "0"]) == 2
     assert "--seeds must be at least 1" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""What a reader would try instead, by scikit-learn's protocol: fit, then transform to codes."""
+"""What a reader would try instead, by the protocol of scikit-learn: fit, then transform."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Baseline", "EachProblem", "RandomProjection"]
 
 
 class Baseline(TransformerMixin, BaseEstimator):
-    """A method that turns observations into codes, to be compared with learned valuations.
+    """A method that represents observations, to be compared with learned valuations.
 
     It takes one problem, an array of shape (samples, d_x), or D problems with the same
     environments at once, shape (D, samples, d_x); networks train as one stack then.
@@ -65,7 +65,7 @@ class Baseline(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: ArrayLike) -> Array:
-        """Return the codes of base observations.
+        """Return representations of base observations.
 
         Parameters
         ----------
@@ -100,7 +100,7 @@ class Baseline(TransformerMixin, BaseEstimator):
 
     @abstractmethod
     def _transform(self, X: Array) -> Array:
-        """Return codes of shape (D, samples, k)."""
+        """Return representations of shape (D, samples, k)."""
 
 
 class EachProblem(Baseline):
@@ -136,7 +136,7 @@ class RandomProjection(Baseline):
     Parameters
     ----------
     n_components : int
-        Number k of codes.
+        Number k of dimensions.
     seed : int
         Fixes the directions.
     """

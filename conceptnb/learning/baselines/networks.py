@@ -124,7 +124,7 @@ class EnvironmentClassifier(NetworkBaseline):
     """The penultimate layer of a network that tells the environments apart.
 
     It sees what the contrastive method sees, and is asked the same question; only the
-    last layer has no special form: environment logits are affine in its codes.
+    last layer has no special form: environment logits are affine in it.
 
     Parameters
     ----------
