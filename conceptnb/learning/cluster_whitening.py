@@ -93,7 +93,7 @@ class ClusterWhitening(Whitening):
             Fix the starts of the mixtures.
         shrinkage : float
             Part of the mean variance that is added to every covariance before it is inverted:
-            a direction in which a cluster hardly varies is not one to extrapolate along.
+            a direction in which a cluster barely varies is not one to extrapolate along.
         """
         exact = replace(data, x=data.x.double())
         plain = Whitening.fit(exact)

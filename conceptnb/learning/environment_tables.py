@@ -24,7 +24,7 @@ FEWEST_ROWS = 20
 class EnvironmentTable:
     """Observations and where they come from.
 
-    Attributes
+    Parameters
     ----------
     X : ndarray of shape (samples, d_x)
     environment : int ndarray of shape (samples,)
@@ -55,13 +55,13 @@ def read_environments(
     features: Sequence[str] | None = None,
     encoding: str = "utf-8-sig",
 ) -> EnvironmentTable:
-    """Read a CSV file with one row an observation and a column that names its environment.
+    """Read a CSV file with one row per observation and a column that names its environment.
 
     Parameters
     ----------
     path : path
     base : str
-        The environment that was collected without looking for anything.
+        The environment that was collected without looking for anything: the base distribution.
     column : str
         The column with the environments.
     features : sequence of str, optional
@@ -97,7 +97,7 @@ def from_arrays(
     Parameters
     ----------
     X : array-like of shape (samples, d_x)
-    environment : sequence of str, one a sample
+    environment : sequence of str, one per sample
     base : str
     features : sequence of str, optional
     source : str
@@ -126,16 +126,16 @@ def from_arrays(
             f"{source}: {small} are too few rows; an environment needs {FEWEST_ROWS} to be split "
             "at all, and some hundreds to be learned from"
         )
-    codes = np.array([names.index(name) for name in labels])
+    numbered = np.array([names.index(name) for name in labels])
     columns = list(features or [f"x{k + 1}" for k in range(points.shape[1])])
-    return EnvironmentTable(points, codes, names, columns)
+    return EnvironmentTable(points, numbered, names, columns)
 
 
 @dataclass(frozen=True, eq=False)
 class ConceptReport:
     """What was learned from a table of environments, and what speaks against it.
 
-    Attributes
+    Parameters
     ----------
     table : EnvironmentTable
     concepts : list of str
@@ -302,7 +302,7 @@ def _about_data(report: ConceptReport) -> list[str]:
             )
         if e and report.separation[name] < 0.55:
             said.append(
-                f"{name!r} can hardly be told from the base (separation "
+                f"{name!r} can barely be told from the base (separation "
                 f"{report.separation[name]:.2f}): nothing is learned from it."
             )
         if e and report.separation[name] > 0.999:

@@ -54,7 +54,7 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     n_environments_ : int
         Number m of concept conditional environments.
     held_out_loss_ : float
-        Contrastive loss on the held-out share, in nats a row.
+        Contrastive loss on the held-out share, in nats per row.
     n_features_in_ : int
 
     Examples

@@ -39,7 +39,7 @@ class LinearFit:
     gamma : array of shape (m, n)
         Of (87), with β = 1/2 on the targets.
     loss : float
-        Softmax loss on the rows it was fitted to, penalty not included, in nats a row.
+        Softmax loss on the rows it was fitted to, penalty not included, in nats per row.
     """
 
     W: Array
