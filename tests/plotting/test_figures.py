@@ -91,9 +91,10 @@ def reading_rows():
 
 
 def steering_rows():
-    point = {"alpha": 0.0, "kl_asked": [0.0, 0.1], "right": "10", "kl": 0.1, "ce": 2.0}
-    return [{"method": name, "curve": [point, {**point, "kl_asked": [0.2, 0.3]}]}
-            for name in ("baseline", "mass mean shift")]  # fmt: skip
+    run = {"world": "alike", "model_seed": 0, "seed": 0, "fold": 0}
+    point = {"alpha": 0.0, "kl": 0.0, "kl_asked": 0.0, "ce": 2.0, "right": "10"}
+    curve = [{**point, "alpha": alpha, "kl_asked": alpha / 9} for alpha in (0.0, 1.0, 2.0)]
+    return [{"method": name, "curve": curve, **run} for name in ("baseline", "mass mean shift")]
 
 
 def environment_report():
