@@ -9,6 +9,8 @@ from datetime import date
 from conceptnb import results
 from conceptnb.results.provenance import changes
 
+_NAMED = 6  # of the changed modules and files; the rest is counted
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
@@ -49,7 +51,8 @@ def described(result: results.Result, changed: list[str]) -> str:
     changed : list of str
         Code and data that have changed since it was computed.
     """
-    state = f"STALE: {', '.join(changed)}" if changed else "current"
+    more = f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
+    state = f"STALE: {', '.join(changed[:_NAMED])}{more}" if changed else "current"
     try:
         age = f"{(date.today() - date.fromisoformat(result.computed)).days} days ago"
     except ValueError:
