@@ -24,26 +24,34 @@ def found(name):
     return COMPUTED[name]
 
 
+@pytest.fixture
+def measured(found):
+    """A current table whose spread has been measured."""
+    if not found.spread:
+        pytest.xfail(f"run `conceptnb results --spread {found.name}`: it is not measured yet")
+    return found
+
+
 @pytest.mark.parametrize("name", REPRODUCED)
 def test_no_table_is_stale(name, found):
     changed = changes(found.modules, found.code)
     assert not changed, f"run `{found.command}`: since {name} was computed, {changed} changed"
-    assert found.runs and found.spread, "runs and their spread are kept in the file"
+    assert found.runs, "runs are kept in the file"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", REPRODUCED)
-def test_sampled_runs_come_out_again(name, found):
-    sample = find_plan(name, found.command).sample
-    assert spread.outside(found, sample.task()[0]) == []
+def test_sampled_runs_come_out_again(name, measured):
+    sample = find_plan(name, measured.command).sample
+    assert spread.outside(measured, sample.task()[0]) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", REPRODUCED)
-def test_a_wrong_method_is_noticed(name, found):
-    sample = find_plan(name, found.command).sample
+def test_a_wrong_method_is_noticed(name, measured):
+    sample = find_plan(name, measured.command).sample
     assert sample.wrong
     unnoticed = [
-        what for what, task in sample.wrong.items() if not spread.outside(found, task()[0])
+        what for what, task in sample.wrong.items() if not spread.outside(measured, task()[0])
     ]
     assert not unnoticed
