@@ -114,8 +114,8 @@ def _runs(seed: int, split: str, labels: str = "true", **given: Any) -> list[Row
         *(row for pair in pairs for row in _agreements(pair, reports, embeddings, by_name, seed)),
         *(row for pair in pairs for row in _readings(pair, embeddings, by_name, seed)),
     ]
-    keys = [{"model": " and ".join(r["models"])} if "models" in r else {} for r in rows]
-    return [{**row, **key, "seed": seed} for row, key in zip(rows, keys, strict=True)]  # type: ignore
+    keys = [{"model": " and ".join(r["models"])} if "models" in r else {} for r in rows]  # type: ignore
+    return [{**row, **key, "seed": seed} for row, key in zip(rows, keys, strict=True)]
 
 
 def _separation_runs(**given: Any) -> list[Row]:

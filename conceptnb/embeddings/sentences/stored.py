@@ -73,8 +73,8 @@ def load_embeddings(path: Path = FILE, sentences: Grid | None = None) -> StoredE
             "run `conceptnb embed-sentences`"
         )
     return StoredEmbeddings(
-        {name: unit(rows.astype(float)) for name, rows in stored.items()},
-        record,  # type: ignore
+        {name: unit(rows.astype(float)) for name, rows in stored.items()},  # type: ignore
+        record,
     )
 
 
