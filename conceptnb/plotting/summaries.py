@@ -81,6 +81,7 @@ def profiles(
     ----------
     levels : array-like of shape (levels,)
     scores : mapping from a name to an array of shape (levels,) or (levels, repeats)
+        A series that is shorter is of the first levels.
     x_label, y_label : str
     log : bool
         Whether levels are spaced by their logarithm.
@@ -90,11 +91,12 @@ def profiles(
     places = np.asarray(levels, dtype=float)
     figure, [[ax]] = new_figure(height=3.3)
     for k, (name, values) in enumerate(scores.items()):
-        table = np.asarray(values, dtype=float).reshape(len(places), -1)
-        mean, std = table.mean(axis=1), table.std(axis=1)
+        table = np.asarray(values, dtype=float)
+        table = table.reshape(len(table), -1)
+        here, mean, std = places[: len(table)], table.mean(axis=1), table.std(axis=1)
         style = {"color": PALETTE[k], "marker": MARKERS[k], "linestyle": LINES[k]}
-        ax.plot(places, mean, label=name.replace("_", " "), **style)
-        ax.fill_between(places, mean - std, mean + std, color=PALETTE[k], alpha=0.15, linewidth=0)
+        ax.plot(here, mean, label=name.replace("_", " "), **style)
+        ax.fill_between(here, mean - std, mean + std, color=PALETTE[k], alpha=0.15, linewidth=0)
     if chance is not None:
         ax.axhline(chance, color=MUTED, linestyle=":", linewidth=1.2, label="chance")
     if log:

@@ -48,7 +48,7 @@ class Lesson:
 
 
 @dataclass(frozen=True)
-class Curriculum:
+class LessonPlan:
     """Everything that decides how a small model is trained.
 
     In the first lesson most answers come from changing speakers and are marked, so that
@@ -93,13 +93,13 @@ class Curriculum:
         return np.minimum(np.concatenate(parts), rising).tolist()
 
 
-_CURRICULUM = Curriculum()
+_CURRICULUM = LessonPlan()
 
 
 def _documents(
     corpus: ToyCorpus,
     tokenizer: PreTrainedTokenizerFast,
-    curriculum: Curriculum,
+    curriculum: LessonPlan,
     rng: np.random.Generator,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Token ids and loss weights of all documents, both (steps, batch, length)."""
@@ -125,7 +125,7 @@ def _documents(
 
 
 def train_small_model(
-    corpus: ToyCorpus, seed: int, curriculum: Curriculum | None = None, progress: bool = True
+    corpus: ToyCorpus, seed: int, curriculum: LessonPlan | None = None, progress: bool = True
 ) -> tuple[LlamaForCausalLM, PreTrainedTokenizerFast, dict]:
     """Train a small Llama on documents of a toy corpus.
 
@@ -134,7 +134,7 @@ def train_small_model(
     corpus : ToyCorpus
     seed : int
         Seeds the initial weights and, separately, the documents.
-    curriculum : Curriculum, optional
+    curriculum : LessonPlan, optional
         Training settings; the defaults are those of the models in the package.
     progress : bool
         Show a progress bar.

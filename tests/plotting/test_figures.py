@@ -325,3 +325,8 @@ def test_a_figure_is_labelled_and_inside_its_card(name, arguments, options):
     assert min(drawn_to.x0, drawn_to.y0) > -0.03, "text leaves the card"
     assert drawn_to.x1 < width + 0.03, "text leaves the card on the right"
     assert drawn_to.y1 < height + 0.03, "text leaves the card above"
+
+
+def test_a_series_may_end_before_the_last_level():
+    figure = plotting.summaries.profiles(range(1, 5), {"long": [0.1] * 4, "short": [0.2] * 3}, "k")
+    assert [len(line.get_xdata()) for line in figure.axes[0].lines] == [4, 3]

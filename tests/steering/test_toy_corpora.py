@@ -12,7 +12,7 @@ from conceptnb.core.muon import Muon
 from conceptnb.steering.activations import collect_activations
 from conceptnb.steering.generation import accuracy_by_source
 from conceptnb.steering.probes import fit_probes
-from conceptnb.steering.small_model_training import Curriculum, Lesson, train_small_model
+from conceptnb.steering.small_model_training import Lesson, LessonPlan, train_small_model
 from conceptnb.steering.small_models import load_small_model, make_tokenizer
 from conceptnb.steering.toy_corpora import CATEGORIES, CORPUS_KINDS, DOCUMENTS, make_toy_corpus
 
@@ -73,7 +73,7 @@ def test_muon_keeps_singular_vectors_and_levels_singular_values():
 
 def test_training_lowers_the_loss_and_repeats():
     lesson = Lesson(3, 0.25, 0.25, 0.25, 0.25, rates=(1.0, 0.5))
-    recipe = Curriculum((lesson, lesson), batch=4, warmup=2)
+    recipe = LessonPlan((lesson, lesson), batch=4, warmup=2)
     one, _, record = train_small_model(make_toy_corpus("alike"), 0, recipe, progress=False)
     other, _, _ = train_small_model(make_toy_corpus("alike"), 0, recipe, progress=False)
     assert record["loss"] < np.log(one.config.vocab_size)
@@ -122,7 +122,7 @@ def test_documents_are_of_the_sort_asked_for(rng):
 
 def test_rates_follow_the_lessons():
     lessons = (Lesson(4, 1.0, 0.0, 0.0, 0.0, (1.0, 0.4)), Lesson(3, 1.0, 0.0, 0.0, 0.0, (0.2, 0.0)))
-    rates = Curriculum(lessons, warmup=2).rates()
+    rates = LessonPlan(lessons, warmup=2).rates()
     np.testing.assert_allclose(rates, [0.5, 0.8, 0.6, 0.4, 0.2, 0.1, 0.0])
 
 

@@ -14,7 +14,7 @@ from conceptnb import results
 from conceptnb.cli import main
 from conceptnb.steering import small_model_training as training
 from conceptnb.steering.comparison import Fold, Settings
-from conceptnb.steering.small_model_training import Curriculum, Lesson
+from conceptnb.steering.small_model_training import Lesson, LessonPlan
 from conceptnb.steering.techniques import MASS_MEAN, TECHNIQUES, Training
 from conceptnb.steering.toy_corpora import CORPUS_KINDS
 from conceptnb.steering.truthfulqa import read_truthfulqa
@@ -277,7 +277,7 @@ def test_other_weights_are_other_tasks(tmp_path):
 
 def test_small_models_are_trained_from_the_command_line(tmp_path, monkeypatch, capsys):
     lesson = Lesson(3, 0.25, 0.25, 0.25, 0.25, rates=(1.0, 0.5))
-    monkeypatch.setattr(training, "_CURRICULUM", Curriculum((lesson, lesson), batch=4, warmup=2))
+    monkeypatch.setattr(training, "_CURRICULUM", LessonPlan((lesson, lesson), batch=4, warmup=2))
     monkeypatch.chdir(tmp_path)
     assert main(["train-language-model", "--corpus", "alike", "--seeds", "5"]) == 0
     assert "alike-5: loss" in capsys.readouterr().out
