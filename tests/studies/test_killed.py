@@ -39,7 +39,8 @@ def test_killed_at_five_moments_and_beside_another_run_the_file_is_the_same(tmp_
         while process.poll() is None and len(list(parts.glob("*.json"))) == before:
             time.sleep(0.05)  # until it has finished one more task
         time.sleep(float(rng.uniform(0, 0.5)))
-        os.killpg(process.pid, signal.SIGKILL)
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     # Two runs on one folder at once: both finish, and the file is right.
     both = [start(out), start(out)]
