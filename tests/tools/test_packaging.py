@@ -33,9 +33,9 @@ def test_the_wheel_holds_every_file_of_the_package(tmp_path):
     assert held <= tracked
     assert [name for name in sorted(tracked - held) if not name.endswith(".md")] == []
     for name in (
-        r"conceptnb/steering/worlds/models/.+/model\.safetensors",
-        r"conceptnb/steering/worlds/models/.+/config\.json",
-        r"conceptnb/steering/worlds/models/.+/tokenizer\.json",
+        r"conceptnb/steering/models/.+/model\.safetensors",
+        r"conceptnb/steering/models/.+/config\.json",
+        r"conceptnb/steering/models/.+/tokenizer\.json",
         r"conceptnb/embeddings/clip/configs/.+\.json",
         r"conceptnb/embeddings/clip/weights/.+\.safetensors",
         r"conceptnb/embeddings/sentences/.+\.safetensors",
