@@ -27,12 +27,7 @@ _PATTERNS: tuple[tuple[str, Callable[[NDArray[Any]], NDArray[Any]]], ...] = (
 def read_answer(answer: Any, solution: NDArray[Any]) -> tuple[NDArray[Any] | None, str]:
     """Return an answer as an array that can be compared, or None and what hinders it.
 
-    Parameters
-    ----------
-    answer : object
-        What a learner gave.
-    solution : ndarray
-        The right answer; where it is one number, an answer may be wrapped in brackets.
+    Where the `solution` is one number, the answer may be wrapped in brackets.
     """
     wants = "True or False" if solution.dtype.kind == "b" else "a number"
     if solution.ndim:
@@ -57,12 +52,11 @@ def read_answer(answer: Any, solution: NDArray[Any]) -> tuple[NDArray[Any] | Non
 def describe_difference(
     mine: NDArray[Any], solution: NDArray[Any], close: _Close, entries: str = ""
 ) -> str:
-    """Return in which way an array differs from the right one.
+    """Return in which way an array, as `read_answer` returns it, differs from the right one.
 
     Parameters
     ----------
     mine, solution : ndarray
-        As `read_answer` returns them; they are known to differ.
     close : callable
         Whether entries agree, as a boolean array.
     entries : str

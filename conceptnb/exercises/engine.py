@@ -1,15 +1,14 @@
 """What an exercise is: a right answer, the wrong ones that people give, and what to say to them.
 
-Three kinds suffice. A `Value` is a number or an array, a `Choice` is one of a few words, and a
-`Construction` is anything that has a property, of which there are many. Each is declared as data;
-a function stands where something has to be computed.
+A `Value` is a number or an array, a `Choice` is one of a few words, and a `Construction` is
+anything that has a property. Each is declared as data, with functions where something is computed.
 """
 
 from __future__ import annotations
 
 import textwrap
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -38,12 +37,9 @@ class Exercise(ABC):
     ----------
     right : str
         What to say to a right answer: the point of the exercise.
-    given : callable, optional
-        Returns an example of the further arguments that a chapter passes beside the answer.
     """
 
     right: str = ""
-    given: Callable[[], tuple[Any, ...]] = tuple
 
     def __call__(self, answer: Any, *given: Any) -> None:
         """Say whether `answer` is right, or that it is not there yet.
@@ -71,14 +67,6 @@ class Exercise(ABC):
     def complaint(self, answer: Any, *given: Any) -> str | None:
         """Return what is wrong with `answer`, or None if it is right."""
 
-    @abstractmethod
-    def example(self) -> Any:
-        """Return a right answer, for what `given` returns."""
-
-    @abstractmethod
-    def wrong_examples(self) -> Iterator[tuple[Any, str]]:
-        """Yield wrong answers, each with words that the complaint about it contains."""
-
 
 @dataclass(eq=False, repr=False)
 class Value(Exercise):
@@ -105,26 +93,19 @@ class Value(Exercise):
 
     def complaint(self, answer: Any, *given: Any) -> str | None:
         """Compare with the right answer, then with the known mistakes, then by pattern."""
-        solution = self._solution(*given)
+        solution = self.solution(*given)
         mine, problem = read_answer(answer, solution)
         if mine is None:
             return problem
         if self._agrees(mine, solution):
             return None
         for says, wrong in self.mistakes.items():
-            if self._agrees(mine, _of(wrong, solution)):
+            if self._agrees(mine, np.asarray(wrong(solution) if callable(wrong) else wrong)):
                 return says
         return describe_difference(mine, solution, self._close, self.entries)
 
-    def example(self) -> Any:
-        """Return the right answer."""
-        return self._solution(*self.given())
-
-    def wrong_examples(self) -> Iterator[tuple[Any, str]]:
-        """Yield every known mistake."""
-        yield from ((_of(wrong, self.example()), says) for says, wrong in self.mistakes.items())
-
-    def _solution(self, *given: Any) -> NDArray[Any]:
+    def solution(self, *given: Any) -> NDArray[Any]:
+        """Return the right answer, given what a chapter passes."""
         return np.asarray(self.answer(*given) if callable(self.answer) else self.answer)
 
     def _close(self, mine: NDArray[Any], other: NDArray[Any]) -> NDArray[np.bool_]:
@@ -150,11 +131,11 @@ class Choice(Exercise):
     options: Mapping[str, str]
 
     def __post_init__(self) -> None:
-        said = [says for says in self.options.values() if says.startswith(_RIGHT)]
-        if len(said) != 1:
-            which = f"{'more than one' if said else 'none'} of {_offered(self.options)}"
+        found = [word for word, says in self.options.items() if says.startswith(_RIGHT)]
+        if len(found) != 1:
+            which = f"{'more than one' if found else 'none'} of {_offered(self.options)}"
             raise ValueError(f"options: {which} begins with {_RIGHT!r}, as the right one does")
-        self.right = said[0].removeprefix(_RIGHT)
+        self.right = self.options[found[0]].removeprefix(_RIGHT)
 
     def complaint(self, answer: Any, *given: Any) -> str | None:
         """Compare with the right word; say why another one is wrong."""
@@ -164,15 +145,8 @@ class Choice(Exercise):
         word = answer.strip().lower()
         if word not in self.options:
             return f"{answer!r} is none of {offered}."
-        return None if word == self.example() else self.options[word]
-
-    def example(self) -> str:
-        """Return the right word."""
-        return next(word for word, says in self.options.items() if says.startswith(_RIGHT))
-
-    def wrong_examples(self) -> Iterator[tuple[Any, str]]:
-        """Yield every other word."""
-        yield from ((word, says) for word, says in self.options.items() if word != self.example())
+        says = self.options[word]
+        return None if says.startswith(_RIGHT) else says
 
 
 @dataclass(eq=False, repr=False)
@@ -183,33 +157,33 @@ class Construction(Exercise):
     ----------
     property : callable
         Given an answer and what a chapter passes, returns a complaint, or None if it is right.
-    one_right : callable
-        Returns one right answer.
-    wrong : dict of str to callable
-        Words of a complaint -> a function that returns a wrong answer that meets it.
     kind : type, optional
         What an answer has to be an instance of.
+    shape : tuple of int or callable, optional
+        Makes the answer an array of finite numbers: its shape, or a function that returns it, given
+        what a chapter passes.
+    entries : str
+        What the rows, columns or entries of that array are.
     """
 
     property: Callable[..., str | None]
     _: KW_ONLY
-    one_right: Callable[[], Any]
-    wrong: Mapping[str, Callable[[], Any]]
     kind: type = object
+    shape: tuple[int, ...] | Callable[..., tuple[int, ...]] | None = None
+    entries: str = ""
 
     def complaint(self, answer: Any, *given: Any) -> str | None:
-        """Look for the property."""
+        """Look at type and shape, then for the property."""
         if not isinstance(answer, self.kind):
             return f"The answer is of type {self.kind.__name__}; got {_kind(answer)}."
+        if self.shape is not None:
+            wanted = np.zeros(self.shape(*given) if callable(self.shape) else self.shape)
+            answer, problem = read_answer(answer, wanted)
+            if answer is None:
+                return problem
+            if answer.shape != wanted.shape:
+                return describe_difference(answer, wanted, np.isclose, self.entries)
         return self.property(answer, *given)
-
-    def example(self) -> Any:
-        """Return one right answer."""
-        return self.one_right()
-
-    def wrong_examples(self) -> Iterator[tuple[Any, str]]:
-        """Yield the declared wrong answers."""
-        yield from ((make(), says) for says, make in self.wrong.items())
 
 
 def _is_missing(answer: Any) -> bool:
@@ -217,11 +191,6 @@ def _is_missing(answer: Any) -> bool:
     if isinstance(answer, tuple | list):
         return any(_is_missing(part) for part in answer)
     return answer is ...
-
-
-def _of(wrong: Any, solution: NDArray[Any]) -> NDArray[Any]:
-    found = np.asarray(wrong(solution) if callable(wrong) else wrong)
-    return found.astype(bool) if solution.dtype.kind == "b" else found
 
 
 def _offered(options: Mapping[str, str]) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import balanced_accuracy_score
 
 from conceptnb.core.validation import Array
 from conceptnb.exercises.engine import Construction, Value
@@ -27,8 +27,6 @@ ex_guessing = Value(  # MC1 and MC2 of a model that finds four answers equally p
 )
 
 
-_BY_SOURCE = np.array([[0.9, 0.8, 0.1, 0.2], [0.1, 0.3, 1.0, 0.7], [0.1, 0.0, 0.1, 0.0]])
-
 ex_best_voice = Value(  # the best MC1 with one source, and with one for each category
     lambda by_source: [by_source.mean(axis=1).max(), by_source.max(axis=0).mean()],
     atol=0.002,
@@ -39,7 +37,6 @@ ex_best_voice = Value(  # the best MC1 with one source, and with one for each ca
         "For one voice, average over categories and take the best voice then.": lambda x: x[[1, 1]],
         "By category, take the best voice in each column; then average.": lambda x: x[[0, 0]],
     },
-    given=lambda: (_BY_SOURCE,),
 )
 
 ex_no_word = Value(  # how often a word of the first category is true, and a misconception
@@ -53,9 +50,6 @@ ex_no_word = Value(  # how often a word of the first category is true, and a mis
         "Each question has one true answer, but a word is the answer to more than one.": [1, 3],
     },
 )
-
-
-_SHARES = np.array([[[0.6, 0.2], [0.3, 0.3]], [[0.7, 0.1], [0.4, 0.2]]])
 
 
 def _popularity(corpus: Any, mc1: Array) -> Array:
@@ -73,7 +67,6 @@ ex_popularity = Value(  # the mean MC1 of questions by popularity of their first
         "The other way round: first the more popular misconceptions.": lambda x: x[::-1],
         "That is the mean over all questions, twice.": lambda x: np.full(2, x.mean()),
     },
-    given=lambda: (SimpleNamespace(popularity=_SHARES), np.array([0.0, 1.0, 0.25, 0.5])),
 )
 
 # Reading truth off the heads
@@ -90,20 +83,9 @@ ex_balanced = Value(  # both accuracies of calling every answer false, with one 
 )
 
 
-def _two_halves() -> tuple[Array, NDArray[np.bool_], NDArray[np.bool_]]:
-    rng = np.random.default_rng(0)
-    true = rng.random(400) < 0.25
-    first = np.arange(400) < 200
-    x = rng.normal(size=(400, 4))
-    x[:, 0] += 2 * true
-    x[:, 1] += true * first
-    return x, true, first
-
-
 def _carry_over(x: Array, true: NDArray[np.bool_], first: NDArray[np.bool_]) -> float:
     probe = LogisticRegression(max_iter=1000, class_weight="balanced").fit(x[first], true[first])
-    said = x @ probe.coef_[0] + probe.intercept_[0] > 0
-    return float((said[~first & true].mean() + (~said)[~first & ~true].mean()) / 2)
+    return balanced_accuracy_score(true[~first], probe.predict(x[~first]))
 
 
 ex_carry_over = Value(  # balanced accuracy, on other categories, of a probe of the first (E.1)
@@ -112,7 +94,6 @@ ex_carry_over = Value(  # balanced accuracy, on other categories, of a probe of 
     atol=0.005,
     right="What tells truth in categories with another truthful source is common to all.",
     mistakes={"That is chance. Does the probe reach it, exceed it, or fall below it?": 0.5},
-    given=_two_halves,
 )
 
 ex_leak = {  # which way accuracy errs if rows are held out instead of questions (E.1)
@@ -188,13 +169,6 @@ def _constant(embedding: Callable[[list[str]], Any]) -> str | None:
 ex_constant = Construction(  # a constant λ, which makes the matrix the mass mean shift: E.3
     _constant,
     right="All questions get the same weight, so the matrix gives the mean: a steering vector.",
-    wrong={
-        "different vectors": lambda: lambda texts: np.eye(len(texts)),
-        "all zero": lambda: lambda texts: np.zeros((len(texts), 2)),
-        "one row for each text": lambda: lambda _: np.ones((1, 3)),
-        "finite": lambda: lambda texts: np.full((len(texts), 1), np.nan),
-    },
-    one_right=lambda: lambda texts: np.ones((len(texts), 1)),
 )
 
 

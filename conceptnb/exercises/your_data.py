@@ -43,14 +43,6 @@ ex_plan = Construction(  # Assumptions 4 (rank, and each concept twice) and 5 in
     _plan,
     kind=dict,
     right="Rank 3, every concept twice or more, and each without each of the others somewhere.",
-    wrong={
-        "3 concepts": lambda: {"e1": ["u"], "e2": ["v"], "e3": ["u"], "e4": ["v"]},
-        "4 environments": lambda: {"e1": ["u"], "e2": ["v"], "e3": ["w"]},
-        "has rank 2": lambda: {"e1": ["u"], "e2": ["v", "w"], "e3": ["u"], "e4": ["v", "w"]},
-        "once only": lambda: {"e1": ["u"], "e2": ["v"], "e3": ["w"], "e4": ["u", "v"]},
-        "a list of names": lambda: {"e1": "u", "e2": ["v"], "e3": ["w"], "e4": ["u"]},
-    },
-    one_right=lambda: {"e1": ["u", "v"], "e2": ["v", "w"], "e3": ["u", "w"], "e4": ["u", "v"]},
 )
 
 ex_agreement = {  # what agreement of two halves tells about a learned concept

@@ -1,4 +1,4 @@
-"""Checks of exercises: right answers pass, every declared and many undeclared wrong ones do not."""
+"""Checks of exercises: right answers pass, every known and many other wrong ones do not."""
 
 import importlib
 import pkgutil
@@ -14,34 +14,65 @@ from hypothesis import strategies as st
 
 from conceptnb import exercises as check
 from conceptnb.exercises.engine import NOT_ANSWERED
+from tests.exercises.examples import EXAMPLES, Example
 
 ROOT = Path(__file__).resolve().parents[2]
 EXERCISES = check.exercises()
-each = pytest.mark.parametrize("exercise", EXERCISES.values(), ids=EXERCISES)
+each = pytest.mark.parametrize("name", EXERCISES)
+
+
+def right_answer(name):
+    exercise, example = EXERCISES[name], EXAMPLES.get(name, Example())
+    if isinstance(exercise, check.Value):
+        return exercise.solution(*example.given)
+    if isinstance(exercise, check.Choice):
+        return next(word for word, says in exercise.options.items() if says.startswith("Right. "))
+    return example.right
+
+
+def wrong_answers(name):
+    """Yield wrong answers, each with words that the complaint about it contains."""
+    exercise, right = EXERCISES[name], right_answer(name)
+    if isinstance(exercise, check.Value):
+        for says, wrong in exercise.mistakes.items():
+            answer = np.asarray(wrong(right) if callable(wrong) else wrong)
+            yield answer.astype(bool) if right.dtype.kind == "b" else answer, says
+    elif isinstance(exercise, check.Choice):
+        yield from ((word, says) for word, says in exercise.options.items() if word != right)
+    else:
+        yield from ((answer, says) for says, answer in EXAMPLES[name].wrong.items())
+
+
+def ask(name, answer):
+    EXERCISES[name](answer, *EXAMPLES.get(name, Example()).given)
 
 
 @each
-def test_a_right_answer_passes(exercise, capsys):
-    exercise(exercise.example(), *exercise.given())
+def test_a_right_answer_passes(name, capsys):
+    ask(name, right_answer(name))
     assert capsys.readouterr().out.startswith("Right. ")
 
 
 @each
-def test_an_answer_that_is_not_there_yet_is_not_wrong(exercise, capsys):
-    exercise(...)
-    exercise((..., 1))
+def test_an_answer_that_is_not_there_yet_is_not_wrong(name, capsys):
+    EXERCISES[name](...)
+    EXERCISES[name]((..., 1))
     assert capsys.readouterr().out.splitlines() == [NOT_ANSWERED] * 2
 
 
 @each
-def test_every_declared_wrong_answer_is_rejected_and_told_why(exercise):
-    wrong = list(exercise.wrong_examples())
+def test_every_known_wrong_answer_is_rejected_and_told_why(name):
+    wrong = list(wrong_answers(name))
     assert wrong, "an exercise without a wrong answer has not been tried"
     for answer, says in wrong:
         assert says, "a wrong option needs words"
         with pytest.raises(check.WrongAnswerError) as caught:
-            exercise(answer, *exercise.given())
+            ask(name, answer)
         assert says in str(caught.value)
+
+
+def test_every_example_belongs_to_an_exercise():
+    assert set(EXAMPLES) <= set(EXERCISES)
 
 
 def mutants(right):
@@ -66,15 +97,15 @@ def mutants(right):
 
 
 @each
-def test_any_other_wrong_answer_is_rejected_in_words(exercise):
+def test_any_other_wrong_answer_is_rejected_in_words(name):
     wrong = [None, object(), {"a": 1}]
-    if isinstance(exercise, check.Value):
-        wrong += mutants(exercise.example())
-    if isinstance(exercise, check.Choice):
+    if isinstance(EXERCISES[name], check.Value):
+        wrong += mutants(right_answer(name))
+    if isinstance(EXERCISES[name], check.Choice):
         wrong += ["no such option", 3, ""]
     for answer in wrong:
         with pytest.raises(check.WrongAnswerError) as caught:
-            exercise(answer, *exercise.given())
+            ask(name, answer)
         assert len(str(caught.value)) > len("Not yet. ") + 10
 
 
@@ -174,10 +205,10 @@ def test_the_checks_of_the_theory_need_no_torch():
     assert list(names) == chapters
     assert all(len(of_chapter) >= 4 for of_chapter in names.values())
     said = run(
-        "import sys; from conceptnb import exercises as check\n"
+        "import sys; from tests.exercises.test_check import ask, right_answer\n"
         f"for chapter, names in {names}.items():\n"
-        "    for exercise in (getattr(check, name) for name in names):\n"
-        "        exercise(exercise.example(), *exercise.given())\n"
+        "    for name in names:\n"
+        "        ask(name, right_answer(name))\n"
         "    print(chapter, 'torch' in sys.modules)"
     )
     assert [line for line in said if line[:2] in chapters] == [f"{c} False" for c in chapters]
