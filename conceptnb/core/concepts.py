@@ -213,8 +213,8 @@ def intersection(concepts: Sequence[Concept]) -> Concept:
     )
 
 
-def random_atoms(n: int, d_z: int, rng: np.random.Generator, scale: float = 0.3) -> Array:
-    """Draw atoms with independent entries, uniform on (-scale, scale) (Appendix G).
+def random_atoms(n: int, d_z: int, rng: np.random.Generator) -> Array:
+    """Draw atoms with independent entries, uniform on (-0.3, 0.3) (Appendix G).
 
     Parameters
     ----------
@@ -223,8 +223,6 @@ def random_atoms(n: int, d_z: int, rng: np.random.Generator, scale: float = 0.3)
     d_z : int
         Dimension of the latent space.
     rng : numpy.random.Generator
-    scale : float
-        Half width of the uniform distribution; the paper uses 0.3.
 
     Returns
     -------
@@ -238,5 +236,4 @@ def random_atoms(n: int, d_z: int, rng: np.random.Generator, scale: float = 0.3)
     """
     if as_count(n, "n") > as_count(d_z, "d_z"):
         raise ValueError(f"n must be at most d_z: {n} atoms in {d_z} dimensions are dependent")
-    half_width = as_positive(scale, "scale")
-    return as_generator(rng).uniform(-half_width, half_width, size=(n, d_z))
+    return as_generator(rng).uniform(-0.3, 0.3, size=(n, d_z))

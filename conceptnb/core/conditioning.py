@@ -82,16 +82,13 @@ class EnforcedMeasure:
         p.
     concept : Concept
     variance : float
-    width : {"valuation", "isotropic"}
-        As in `wanted_valuation`.
+        Of q, see `wanted_valuation`.
     """
 
-    def __init__(
-        self, base: GaussianMixture, concept: Concept, variance: float, width: Width = "valuation"
-    ) -> None:
+    def __init__(self, base: GaussianMixture, concept: Concept, variance: float) -> None:
         _check_space(base, concept)
         self._base, self._V = base, concept.row_space
-        self._mean, self._covariance = wanted_valuation(concept, variance, width)
+        self._mean, self._covariance = wanted_valuation(concept, variance)
         self._marginal = base.linear_image(self._V)
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
@@ -124,24 +121,18 @@ class EnforcedMeasure:
         return np.reshape(wanted_there, len(points)) + kept
 
 
-def averaged_measure(
-    base: GaussianMixture, concept: Concept, variance: float, width: Width = "valuation"
-) -> GaussianMixture:
+def averaged_measure(base: GaussianMixture, concept: Concept, variance: float) -> GaussianMixture:
     r"""Appendix C's second measure: :math:`q_V(v) \int p(c, v')\,dv'`, v and c independent.
 
     Parameters
     ----------
-    base, concept, variance, width
+    base, concept, variance
         As for `EnforcedMeasure`.
-
-    Returns
-    -------
-    GaussianMixture
     """
     _check_space(base, concept)
     V, C = concept.row_space, concept.directions
     frame = np.vstack([V, C])
-    mean, covariance = wanted_valuation(concept, variance, width)
+    mean, covariance = wanted_valuation(concept, variance)
     if not len(C):
         return GaussianMixture([1.0], (mean @ V)[None], (V.T @ covariance @ V)[None])
     plane = base.linear_image(C)
@@ -150,23 +141,15 @@ def averaged_measure(
     return GaussianMixture(plane.weights, means, [frame.T @ S @ frame for S in blocks])
 
 
-def bayesian_measure(
-    base: GaussianMixture, concept: Concept, variance: float, width: Width = "valuation"
-) -> GaussianMixture:
-    """Appendix C's third measure (78), with Definition 3 as its "valuation" width.
+def bayesian_measure(base: GaussianMixture, concept: Concept, variance: float) -> GaussianMixture:
+    """Appendix C's third measure (78), which is Definition 3.
 
     Parameters
     ----------
-    base, concept, variance, width
+    base, concept, variance
         As for `EnforcedMeasure`.
-
-    Returns
-    -------
-    GaussianMixture
     """
-    mean, _ = wanted_valuation(concept, variance, width)
-    seen_as = concept if width == "valuation" else Concept(concept.row_space, mean)
-    return base.condition(seen_as, variance)
+    return base.condition(concept, variance)
 
 
 def matching_covariance(

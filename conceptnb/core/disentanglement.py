@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.ensemble import GradientBoostingRegressor
 
-from conceptnb.core.scores import Method, match_columns, r2
+from conceptnb.core.scores import match_columns, r2
 from conceptnb.core.validation import Array, as_count, as_generator
 
 
-def coverage_mcc(true: ArrayLike, learned: ArrayLike, method: Method = "pearson") -> float:
+def coverage_mcc(true: ArrayLike, learned: ArrayLike) -> float:
     """MCC that divides by the number of true columns: a dropped concept counts as zero.
 
     :func:`conceptnb.core.scores.mcc` averages over matched pairs, so a representation with a single
@@ -26,15 +26,12 @@ def coverage_mcc(true: ArrayLike, learned: ArrayLike, method: Method = "pearson"
     ----------
     true : array of shape (samples, n)
     learned : array of shape (samples, k)
-    method : {"pearson", "spearman"}
     """
-    *_, correlations = match_columns(true, learned, method)
+    *_, correlations = match_columns(true, learned)
     return float(np.abs(correlations).sum() / np.asarray(true).shape[1])
 
 
-def cross_fitted_mcc(
-    true: ArrayLike, learned: ArrayLike, rng: np.random.Generator, method: Method = "pearson"
-) -> float:
+def cross_fitted_mcc(true: ArrayLike, learned: ArrayLike, rng: np.random.Generator) -> float:
     """MCC whose matching and signs are chosen on one half of the samples and scored on the other.
 
     MCC takes the best of k!/(k-n)! matchings and the absolute value of each correlation on the
@@ -47,14 +44,13 @@ def cross_fitted_mcc(
     learned : array of shape (samples, k)
     rng : numpy.random.Generator
         Draws the halves; both directions are averaged.
-    method : {"pearson", "spearman"}
     """
     t, h = np.asarray(true, dtype=float), np.asarray(learned, dtype=float)
     scores = []
     for choose, judge in _halves(len(t), rng):
-        rows, columns, chosen = match_columns(t[choose], h[choose], method)
+        rows, columns, chosen = match_columns(t[choose], h[choose])
         for i, j, value in zip(rows, columns, chosen, strict=True):
-            _, _, judged = match_columns(t[judge][:, [i]], h[judge][:, [j]], method)
+            _, _, judged = match_columns(t[judge][:, [i]], h[judge][:, [j]])
             scores.append(np.sign(value) * judged[0])
     return float(np.mean(scores))
 
@@ -122,8 +118,8 @@ class DCI:
     informativeness: float
 
 
-def dci(true: ArrayLike, learned: ArrayLike, rng: np.random.Generator, trees: int = 30) -> DCI:
-    """DCI of a representation, by boosted trees that predict each concept from all columns.
+def dci(true: ArrayLike, learned: ArrayLike, rng: np.random.Generator) -> DCI:
+    """DCI of a representation, by 30 boosted trees that predict each concept from all columns.
 
     The importance of a column for a concept is the share of the splits' gain. Entropies
     of the normalised importances, weighted by total importance, give the first two scores.
@@ -134,19 +130,15 @@ def dci(true: ArrayLike, learned: ArrayLike, rng: np.random.Generator, trees: in
     learned : array of shape (samples, k)
     rng : numpy.random.Generator
         Draws the half on which regressors are fitted and seeds them.
-    trees : int
-        Of each regressor.
     """
     t, h = np.asarray(true, dtype=float), np.asarray(learned, dtype=float)
     r2(t, h)
     fit, judge = _halves(len(t), rng)[0]
     importance, scores = [], []
     for column in t.T:
+        seed = int(rng.integers(2**31))
         model = GradientBoostingRegressor(
-            n_estimators=trees,
-            max_depth=3,
-            learning_rate=0.2,
-            random_state=int(rng.integers(2**31)),
+            n_estimators=30, max_depth=3, learning_rate=0.2, random_state=seed
         ).fit(h[fit], column[fit])
         importance.append(model.feature_importances_)
         scores.append(model.score(h[judge], column[judge]))

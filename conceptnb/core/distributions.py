@@ -168,10 +168,8 @@ class GaussianMixture:
         return GaussianMixture(weights[keep], means[keep], covariances[keep])
 
 
-def random_mixture(
-    d_z: int, rng: np.random.Generator, n_components: int = 3, spread: float = 1.0
-) -> GaussianMixture:
-    """Draw a base distribution as the paper does (Appendix G).
+def random_mixture(d_z: int, rng: np.random.Generator, spread: float = 1.0) -> GaussianMixture:
+    """Draw a base distribution of three components as the paper does (Appendix G).
 
     Weights are uniform on (0.3, 1) and then normalised, means uniform on
     (-spread, spread), variances uniform on (0.01, 0.015) and diagonal.
@@ -181,13 +179,11 @@ def random_mixture(
     d_z : int
         Dimension of the latent space.
     rng : numpy.random.Generator
-    n_components : int
-        The paper uses 3.
     spread : float
         Half width of the box of the means; the paper uses 1. Small values give
         overlapping components, and so a connected support.
     """
-    shape = (as_count(n_components, "n_components"), as_count(d_z, "d_z"))
+    shape = (3, as_count(d_z, "d_z"))
     half_width = as_positive(spread, "spread")
     weights = as_generator(rng).uniform(0.3, 1.0, size=shape[0])
     means = rng.uniform(-half_width, half_width, size=shape)

@@ -15,6 +15,9 @@ from scipy.spatial import cKDTree
 
 from conceptnb.core.validation import Array, as_array, as_count, as_generator, as_points
 
+_ZERO = 1e-9
+"""Part of the largest one that a singular value or a ratio of distances needs to count."""
+
 
 class Mixing(Protocol):
     """What every mixing offers: its two dimensions, its values and its Jacobian."""
@@ -213,7 +216,7 @@ class InjectivityReport:
         return self.verdict != "not injective"
 
 
-def check_injectivity(mixing: Mixing, Z: ArrayLike, *, rtol: float = 1e-9) -> InjectivityReport:
+def check_injectivity(mixing: Mixing, Z: ArrayLike) -> InjectivityReport:
     """Check whether a mixing can satisfy Assumption 1 (f injective) on given latents.
 
     Three tests: every layer must be at least d_z wide (a continuous map into a lower
@@ -227,9 +230,6 @@ def check_injectivity(mixing: Mixing, Z: ArrayLike, *, rtol: float = 1e-9) -> In
         The map f.
     Z : array of shape (samples, d_z)
         Latents, at least two, from the base distribution.
-    rtol : float
-        A singular value below `rtol` times the largest of all latents counts as zero, and
-        a distance ratio below `rtol` times the largest at one of its two latents.
 
     Returns
     -------
@@ -248,14 +248,14 @@ def check_injectivity(mixing: Mixing, Z: ArrayLike, *, rtol: float = 1e-9) -> In
     singular = np.linalg.svd(mixing.jacobian(latents), compute_uv=False).astype(np.float64)
     # With d_x < d_z the missing singular values are zero.
     smallest = float(singular[:, -1].min()) if mixing.d_x >= mixing.d_z else 0.0
-    singular_there = smallest <= rtol * float(singular.max())
+    singular_there = smallest <= _ZERO * float(singular.max())
     ratios, slopes = _distance_ratios(latents, mixing(latents), singular[:, 0])
     verdict, reason = "no violation found", "locally injective at every latent of the sample"
     if bottleneck < mixing.d_z:
         verdict, reason = "not injective", f"d_z = {mixing.d_z} passes through {bottleneck}"
     elif singular_there and isinstance(mixing, (LinearMixing, MLPMixing)):
         verdict, reason = "not injective", "the Jacobian loses rank where the map is linear"
-    elif (ratios <= rtol * slopes).any():
+    elif (ratios <= _ZERO * slopes).any():
         verdict, reason = "not injective", "two different latents share an observation"
     elif isinstance(mixing, LinearMixing):
         verdict, reason = "injective", "the matrix has full column rank"
@@ -264,9 +264,9 @@ def check_injectivity(mixing: Mixing, Z: ArrayLike, *, rtol: float = 1e-9) -> In
     return InjectivityReport(verdict, reason, bottleneck, smallest, float(ratios.min()))  # type: ignore[arg-type]
 
 
-def _distance_ratios(Z: Array, X: Array, slopes: Array, most: int = 8) -> tuple[Array, Array]:
+def _distance_ratios(Z: Array, X: Array, slopes: Array) -> tuple[Array, Array]:
     """Return |x - x'| / |z - z'| of nearest neighbours in x, and the larger of their slopes."""
-    distances, index = cKDTree(X).query(X, k=min(most + 1, len(X)))
+    distances, index = cKDTree(X).query(X, k=min(9, len(X)))
     gaps = np.linalg.norm(Z[index] - Z[:, None, :], axis=2)
     apart = gaps > 0  # rows of Z are distinct, so a zero gap is the sample itself
     steeper = np.maximum(slopes[index], slopes[:, None])

@@ -136,16 +136,12 @@ def propose_design(
 
 
 def random_design(
-    n: int,
-    m: int,
-    rng: np.random.Generator,
-    variance: float = PAPER_VARIANCE,
-    spread: float = 3.0,
+    n: int, m: int, rng: np.random.Generator, variance: float = PAPER_VARIANCE
 ) -> EnvironmentDesign:
     r"""Draw a design that satisfies Assumptions 4 and 5, by rejection.
 
     Each environment conditions on each atom with probability one half; valuations are
-    normal with standard deviation `spread` times σ.
+    normal with standard deviation 3σ.
 
     Parameters
     ----------
@@ -154,8 +150,6 @@ def random_design(
     rng : numpy.random.Generator
     variance : float
         Variance of q.
-    spread : float
-        Standard deviation of the valuations in units of σ.
 
     Raises
     ------
@@ -165,7 +159,7 @@ def random_design(
     if as_count(m, "m") <= as_count(n, "n"):
         raise ValueError(f"m must be at least n + 1 = {n + 1} (Remark 2), got {m}")
     as_generator(rng)
-    scale = as_positive(spread, "spread") * np.sqrt(as_positive(variance, "variance"))
+    scale = 3.0 * np.sqrt(as_positive(variance, "variance"))
     for _ in range(_MOST_DRAWS):
         occurs = rng.random((m, n)) < 0.5
         if not (occurs.any(axis=0).all() and occurs.any(axis=1).all()):

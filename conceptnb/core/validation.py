@@ -107,7 +107,7 @@ def as_count(value: int, name: str, minimum: int = 1) -> int:
     return int(value)
 
 
-def as_generator(value: Any, name: str = "rng") -> np.random.Generator:
+def as_generator(value: Any) -> np.random.Generator:
     """Return `value` if it is a `numpy.random.Generator`.
 
     Nothing here draws from a global state, so that every number can be made again.
@@ -119,7 +119,7 @@ def as_generator(value: Any, name: str = "rng") -> np.random.Generator:
     """
     if not isinstance(value, np.random.Generator):
         raise TypeError(
-            f"{name} must be a numpy.random.Generator such as numpy.random.default_rng(0), "
+            "rng must be a numpy.random.Generator such as numpy.random.default_rng(0), "
             f"got {type(value).__name__}"
         )
     return value

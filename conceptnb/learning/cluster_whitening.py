@@ -24,8 +24,6 @@ from conceptnb.core.validation import Array
 from conceptnb.learning.data import Stack
 from conceptnb.learning.model import Whitening
 
-__all__ = ["ClusterWhitening", "slope_disagreement"]
-
 ROWS = 10_000
 """Base rows that find the clusters, at most."""
 

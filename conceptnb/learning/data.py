@@ -12,8 +12,6 @@ from torch import Tensor
 
 from conceptnb.core.validation import as_points
 
-__all__ = ["Stack", "check_environment", "stack"]
-
 
 @dataclass(frozen=True)
 class Stack:

@@ -12,8 +12,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-__all__ = ["Encoder", "LinearEncoder", "MLPEncoder", "StackedLinear"]
-
 
 class StackedLinear(nn.Module):
     """P linear layers side by side: (P, rows, fan_in) -> (P, rows, fan_out).

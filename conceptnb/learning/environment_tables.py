@@ -31,14 +31,11 @@ class EnvironmentTable:
         0 for the base, 1 to m for the environments.
     names : list of str
         Name of each environment, the base first.
-    features : list of str
-        Name of each column of X.
     """
 
     X: Array
     environment: NDArray[np.intp]
     names: list[str]
-    features: list[str]
 
     @property
     def counts(self) -> dict[str, int]:
@@ -81,16 +78,11 @@ def read_environments(
     require_columns(table, [column], path)
     chosen = list(features or [name for name in table.columns if name != column])
     X = numbers(table, chosen, path)
-    return from_arrays(X, table[column].tolist(), base, features=chosen, source=str(path))
+    return from_arrays(X, table[column].tolist(), base, source=str(path))
 
 
 def from_arrays(
-    X: ArrayLike,
-    environment: Sequence[str],
-    base: str,
-    *,
-    features: Sequence[str] | None = None,
-    source: str = "environment",
+    X: ArrayLike, environment: Sequence[str], base: str, *, source: str = "environment"
 ) -> EnvironmentTable:
     """Return observations and the names of their environments as a table.
 
@@ -99,7 +91,6 @@ def from_arrays(
     X : array-like of shape (samples, d_x)
     environment : sequence of str, one per sample
     base : str
-    features : sequence of str, optional
     source : str
         What errors call the data.
 
@@ -127,8 +118,7 @@ def from_arrays(
             "at all, and some hundreds to be learned from"
         )
     numbered = np.array([names.index(name) for name in labels])
-    columns = list(features or [f"x{k + 1}" for k in range(points.shape[1])])
-    return EnvironmentTable(points, numbered, names, columns)
+    return EnvironmentTable(points, numbered, names)
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,8 +22,6 @@ from conceptnb.learning.model import ConceptModel, Whitening
 from conceptnb.learning.recipes import BEST, Recipe
 from conceptnb.learning.training import StackTrainer
 
-__all__ = ["ConceptFit", "fit", "oracle_loss", "smallest_of_the_best"]
-
 
 @dataclass(frozen=True, eq=False)
 class ConceptFit:
@@ -183,8 +181,6 @@ def fit(
 def oracle_loss(
     log_odds: Sequence[ArrayLike],
     environment: ArrayLike,
-    *,
-    held_out: float = 0.2,
     kind: str = "binary",
 ) -> Array:
     """Loss of given log-odds on the rows that :func:`fit` holds out, shape (D,).
@@ -196,11 +192,9 @@ def oracle_loss(
     log_odds : sequence of D arrays of shape (N, m)
         ln p^e/p^0 at the observations, such as ``problem.log_odds()``.
     environment : int array of shape (N,)
-    held_out : float
-        As in the recipe.
     kind : {"binary", "softmax"}
     """
-    _, rows = stack(log_odds, environment, dtype=torch.float64).split(held_out)
+    _, rows = stack(log_odds, environment, dtype=torch.float64).split()
     return contrastive_loss(rows.x, rows, kind).numpy()
 
 

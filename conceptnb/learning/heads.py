@@ -9,8 +9,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-__all__ = ["GeneralHead", "Head", "InterventionalHead", "TargetHead", "TiedHead"]
-
 
 class Head(nn.Module):
     """P heads of one kind; maps (P, rows, n) to log-odds of shape (P, rows, m)."""
@@ -156,14 +154,3 @@ class InterventionalHead(TargetHead):
         """Return log-odds, shape (P, rows, m)."""
         squares = torch.bmm(h, self.shared).square()
         return super().forward(h) + 0.5 * squares @ self.mask
-
-    def quadratic_form(self) -> Tensor:
-        """Return Q of each environment, with log-odds -½ hᵀQh + ..., shape (P, m, n, n).
-
-        For single-node interventions it is the difference of precision matrices,
-        intervened minus observed.
-        """
-        beta, _ = self.coefficients()
-        own = torch.diag_embed(2 * beta.transpose(1, 2))
-        squares = torch.einsum("pkt,plt,te->pekl", self.shared, self.shared, self.mask)
-        return own - squares

@@ -23,8 +23,6 @@ from conceptnb.learning.model import Whitening
 from conceptnb.learning.recipes import BEST, CLUSTER_WHITENED, UNKNOWN_TARGETS, Recipe
 from conceptnb.learning.training import TrainingConfig
 
-__all__ = ["ConceptLearner"]
-
 
 class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Learn the valuations of concepts from environments (Problem 1, Appendix F).

@@ -22,7 +22,11 @@ from scipy.sparse.csgraph import connected_components
 
 from conceptnb.core.validation import Array
 
-__all__ = ["LinearFit", "fit_linear"]
+_ROWS = 2500
+"""Size of the subsample of a group that the starts are compared on, then eight times as many."""
+_RIDGE = 1e-6
+"""Penalty on the squares of W, and of the relaxation's linear terms."""
+_FINALISTS = 4
 
 _Objective = Callable[[Array], tuple[float, Array]]
 
@@ -61,8 +65,6 @@ def fit_linear(
     *,
     keep: int = 1,
     starts: int = 18,
-    rows: int = 2500,
-    ridge: float = 1e-6,
 ) -> list[LinearFit]:
     """Fit (87) with β tied to {0, 1/2} and a linear encoder, and keep rivals of the best fit.
 
@@ -83,11 +85,6 @@ def fit_linear(
         How many fits to return at most.
     starts : int
         Starts of each group of atoms, a third of them relaxed, the others random.
-    rows : int
-        Size of the subsample of a group that the starts are compared on. The best few are
-        compared again on eight times as many.
-    ridge : float
-        Penalty on the squares of W (and of the relaxation's linear terms).
 
     Returns
     -------
@@ -102,10 +99,10 @@ def fit_linear(
         relabel = np.full(len(mask) + 1, -1)
         relabel[np.concatenate([[0], environments + 1])] = np.arange(len(environments) + 1)
         label = relabel[environment]
-        own = rng.permutation(np.flatnonzero(label >= 0))[: 8 * rows]
+        own = rng.permutation(np.flatnonzero(label >= 0))[: 8 * _ROWS]
         block = mask[np.ix_(environments, atoms)]
-        searched.append(_search(X[own], label[own], block, rng, starts, rows, ridge))
-    everything = _Task(X, _Softmax(environment), mask, ridge)
+        searched.append(_search(X[own], label[own], block, rng, starts))
+    everything = _Task(X, _Softmax(environment), mask)
     fits = []
     for choice in _cheapest([[fit.loss for fit in found] for found in searched], keep):
         W, gamma, alpha = np.zeros((X.shape[1], mask.shape[1])), 0 * mask, np.zeros(len(mask))
@@ -142,12 +139,9 @@ def _search(
     mask: Array,
     rng: np.random.Generator,
     starts: int,
-    rows: int,
-    ridge: float,
-    finalists: int = 4,
 ) -> list[LinearFit]:
     """Return the best fit of one group of atoms and its rivals, best first."""
-    few = _Task(X[:rows], _Softmax(environment[:rows]), mask, ridge)
+    few = _Task(X[:_ROWS], _Softmax(environment[:_ROWS]), mask)
     shape = (X.shape[1], mask.shape[1])
     begun = [
         # Directions at random, at lengths that span what σ may be in whitened units.
@@ -155,9 +149,9 @@ def _search(
         for _ in range(starts - starts // 3)
     ]
     begun += [_relaxed_start(few, rng) for _ in range(starts // 3)]
-    minima = _different([_polish(few, W, 80) for W in begun])[:finalists]
+    minima = _different([_polish(few, W, 80) for W in begun])[:_FINALISTS]
     # The losses of the best few often differ by less than a small subsample can tell.
-    task = _Task(X, _Softmax(environment), mask, ridge)
+    task = _Task(X, _Softmax(environment), mask)
     best, *others = _different([_polish(task, f.W, 40, (f.gamma, f.alpha)) for f in minima])
     losses = [task.softmax.losses(fit.log_odds(X, mask)) for fit in (best, *others)]
     gaps = [row_losses - losses[0] for row_losses in losses[1:]]
@@ -187,7 +181,6 @@ class _Task:
     X: Array
     softmax: _Softmax
     mask: Array
-    ridge: float
 
 
 class _Softmax:
@@ -228,7 +221,7 @@ class _Softmax:
 
 def _relaxed_start(task: _Task, rng: np.random.Generator, directions: int = 3) -> Array:
     """Fit g_e = α + l_e·x − ½ Σ_k |x W_k|² and return each atom's leading direction, (d, n)."""
-    X, mask, ridge = task.X, task.mask, task.ridge
+    X, mask = task.X, task.mask
     (m, n), d = mask.shape, X.shape[1]
     shapes = [(d, n * directions), (d, m), (m,)]
 
@@ -239,11 +232,11 @@ def _relaxed_start(task: _Task, rng: np.random.Generator, directions: int = 3) -
         loss, residual = task.softmax(alpha + X @ linear - 0.5 * squares @ mask.T)
         weights = np.repeat(-residual @ mask, directions, axis=1)
         gradients = [
-            X.T @ (weights * h) + 2 * ridge * W,
-            X.T @ residual + 2 * ridge * linear,
+            X.T @ (weights * h) + 2 * _RIDGE * W,
+            X.T @ residual + 2 * _RIDGE * linear,
             residual.sum(axis=0),
         ]
-        penalty = ridge * ((W**2).sum() + (linear**2).sum())
+        penalty = _RIDGE * ((W**2).sum() + (linear**2).sum())
         return loss + penalty, _flatten(gradients)
 
     start = [rng.normal(size=shapes[0]) / np.sqrt(d), np.zeros(shapes[1]), np.zeros(m)]
@@ -260,7 +253,7 @@ def _polish(
     A fit that is to stay in its basin brings its head, γ and α: under another head the
     first step can leave it.
     """
-    X, mask, ridge = task.X, task.mask, task.ridge
+    X, mask = task.X, task.mask
     m, n = mask.shape
     shapes = [W.shape, (m, n), (m,)]
 
@@ -269,8 +262,8 @@ def _polish(
         h = X @ W
         loss, residual = task.softmax(alpha - 0.5 * h**2 @ mask.T + h @ (gamma * mask).T)
         dh = residual @ (gamma * mask) - (residual @ mask) * h
-        gradients = [X.T @ dh + 2 * ridge * W, (residual.T @ h) * mask, residual.sum(axis=0)]
-        return loss + ridge * float((W**2).sum()), _flatten(gradients)
+        gradients = [X.T @ dh + 2 * _RIDGE * W, (residual.T @ h) * mask, residual.sum(axis=0)]
+        return loss + _RIDGE * float((W**2).sum()), _flatten(gradients)
 
     if head is None:
         # Centre each environment's valuation where its own samples lie.
@@ -278,7 +271,7 @@ def _polish(
         head = mask * np.array(means), np.zeros(m)
     end = _descend(objective, _flatten([W, *head]), iterations)
     W, gamma, alpha = _unflatten(end, shapes)
-    return LinearFit(W, alpha, gamma, objective(end)[0] - ridge * float((W**2).sum()))
+    return LinearFit(W, alpha, gamma, objective(end)[0] - _RIDGE * float((W**2).sum()))
 
 
 def _descend(objective: _Objective, start: Array, iterations: int) -> Array:

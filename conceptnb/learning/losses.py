@@ -8,8 +8,6 @@ from torch.nn import functional
 
 from conceptnb.learning.data import Stack
 
-__all__ = ["contrastive_loss", "contrastive_losses"]
-
 
 def contrastive_loss(log_odds: Tensor, data: Stack, kind: str = "binary") -> Tensor:
     """Mean over rows of :func:`contrastive_losses`, one number per model, in nats.

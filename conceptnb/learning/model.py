@@ -12,7 +12,7 @@ from conceptnb.learning.encoders import Encoder
 from conceptnb.learning.heads import Head
 from conceptnb.learning.losses import contrastive_loss
 
-__all__ = ["ConceptModel", "Whitening"]
+_BATCH = 8192
 
 
 class ConceptModel(nn.Module):
@@ -49,12 +49,12 @@ class ConceptModel(nn.Module):
         return self.head(self.encode(x))
 
     @torch.no_grad()
-    def loss(self, data: Stack, kind: str = "binary", batch_size: int = 8192) -> Tensor:
+    def loss(self, data: Stack, kind: str = "binary") -> Tensor:
         """Return the contrastive loss of each model on all rows, shape (P,), in nats per row."""
         rows = len(data.environment)
         total = torch.zeros(self.n_models, device=data.x.device, dtype=data.x.dtype)
-        for start in range(0, rows, batch_size):
-            batch = data.rows(slice(start, start + batch_size))
+        for start in range(0, rows, _BATCH):
+            batch = data.rows(slice(start, start + _BATCH))
             total += contrastive_loss(self(batch.x), batch, kind) * (len(batch.environment) / rows)
         return total
 

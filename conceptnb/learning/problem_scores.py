@@ -15,8 +15,6 @@ from conceptnb.learning.data import stack
 from conceptnb.learning.fitting import ConceptFit
 from conceptnb.learning.losses import contrastive_loss
 
-__all__ = ["SCORED_SAMPLES", "Learner", "Measure", "evaluate"]
-
 SCORED_SAMPLES = 5000
 """Base samples that scores are taken on, as in the authors' code."""
 

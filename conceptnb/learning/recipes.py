@@ -14,15 +14,6 @@ from conceptnb.learning.heads import GeneralHead, Head, InterventionalHead, Targ
 from conceptnb.learning.model import ConceptModel
 from conceptnb.learning.training import TrainingConfig
 
-__all__ = [
-    "AUTHORS",
-    "BEST",
-    "CLUSTER_WHITENED",
-    "INTERVENTIONAL",
-    "UNKNOWN_TARGETS",
-    "Recipe",
-]
-
 _CHOICES = {
     "head": ("general", "targets", "tied", "interventional"),
     "encoder": ("linear", "mlp", None),

@@ -15,8 +15,6 @@ from conceptnb.learning.data import Stack
 from conceptnb.learning.losses import contrastive_loss
 from conceptnb.learning.model import ConceptModel
 
-__all__ = ["StackTrainer", "TrainingConfig"]
-
 
 @dataclass(frozen=True)
 class TrainingConfig:

@@ -13,7 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from conceptnb.core.validation import Array, as_count, as_generator, as_points, as_positive
+from conceptnb.core.validation import Array, as_count, as_generator, as_points
+
+_BEND = 0.7
+"""Size of a layer's shear and of its bend: 0 would be a rotation."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,16 +26,15 @@ class _Layer:
     rotation: Array
     weight: Array
     offset: Array
-    bend: float
 
     def forward(self, Z: Array) -> Array:
         Y = Z @ self.rotation.T
         half = self.weight.shape[1]
         Y[:, half:] += np.tanh(Y[:, :half] @ self.weight.T + self.offset)
-        return np.arcsinh(self.bend * Y) / self.bend
+        return np.arcsinh(_BEND * Y) / _BEND
 
     def inverse(self, Y: Array) -> Array:
-        Z = np.sinh(self.bend * Y) / self.bend
+        Z = np.sinh(_BEND * Y) / _BEND
         half = self.weight.shape[1]
         Z[:, half:] -= np.tanh(Z[:, :half] @ self.weight.T + self.offset)
         return Z @ self.rotation
@@ -41,29 +43,24 @@ class _Layer:
 class Diffeomorphism:
     r"""A random smooth bijection of :math:`R^d` with a smooth inverse.
 
+    Each of two layers rotates, shears (``y₂ += tanh(W y₁ + c)``) and bends coordinates by arsinh.
+
     Parameters
     ----------
     d : int
         Dimension.
     rng : numpy.random.Generator
-    n_layers : int
-        Each one rotates, shears (``y₂ += tanh(W y₁ + c)``) and bends coordinates by arsinh.
-    strength : float
-        Size of W, and of the bend: 0 would be a rotation.
     """
 
-    def __init__(
-        self, d: int, rng: np.random.Generator, n_layers: int = 2, strength: float = 0.7
-    ) -> None:
-        size, bend = as_count(d, "d"), as_positive(strength, "strength")
+    def __init__(self, d: int, rng: np.random.Generator) -> None:
+        self.d = size = as_count(d, "d")
         generator = as_generator(rng)
-        self.d = size
         self._layers = []
-        for _ in range(as_count(n_layers, "n_layers")):
+        for _ in range(2):
             half = size // 2
-            weight = bend * generator.standard_normal((size - half, half)) / max(half, 1) ** 0.5
+            weight = _BEND * generator.standard_normal((size - half, half)) / max(half, 1) ** 0.5
             offset = generator.standard_normal(size - half)
-            self._layers.append(_Layer(_rotation(size, generator), weight, offset, bend))
+            self._layers.append(_Layer(_rotation(size, generator), weight, offset))
 
     def __call__(self, Z: ArrayLike) -> Array:
         """Map points of shape (samples, d)."""

@@ -152,9 +152,7 @@ def valuation_matrix(seen: Observables, M: Array) -> Array:
     return normalise_columns(M, B)
 
 
-def valuation_matrix_by_residues(
-    seen: Observables, M: Array, rng: np.random.Generator, n_weights: int | None = None
-) -> Array:
+def valuation_matrix_by_residues(seen: Observables, M: Array, rng: np.random.Generator) -> Array:
     r"""Recover B without Assumption 5 (not in the paper).
 
     For positive weights w the least value of :math:`\sum_e w_e G_e` is
@@ -173,9 +171,7 @@ def valuation_matrix_by_residues(
     M : ndarray of shape (m, n)
         From Step 3, with distinct columns.
     rng : numpy.random.Generator
-        Draws the weights.
-    n_weights : int, optional
-        Number of weights; by default twice the number of unknowns.
+        Draws the weights, twice as many as there are unknowns.
 
     Returns
     -------
@@ -186,7 +182,7 @@ def valuation_matrix_by_residues(
     users = [np.flatnonzero(column) for column in M.T]
     pairs = [(i, *pair) for i in range(n) for pair in itertools.combinations(users[i], 2)]
     unknowns = len(pairs) + m
-    w = rng.uniform(0.05, 1.0, size=(n_weights or 2 * unknowns, m))
+    w = rng.uniform(0.05, 1.0, size=(2 * unknowns, m))
     found = minimise(seen.ratios, w, np.zeros(seen.d))
     least = (w * found.ratios).sum(axis=1)
     # With the shift of z_i free, the numerator may be taken as Σ_{e<d} X_ed w_e w_d with
@@ -248,13 +244,12 @@ def evaluate_valuations(seen: Observables, model: StandardForm, U: ArrayLike) ->
     return _refine(model, z, seen.ratios(points))
 
 
-def recover(seen: Observables, rank_tolerance: float = RANK_TOLERANCE) -> StandardForm:
+def recover(seen: Observables) -> StandardForm:
     """Run Steps 3 and 4 on black boxes in any chart.
 
     Parameters
     ----------
     seen : Observables
-    rank_tolerance : float
 
     Returns
     -------
@@ -262,7 +257,7 @@ def recover(seen: Observables, rank_tolerance: float = RANK_TOLERANCE) -> Standa
         Pass it to `evaluate_valuations` for Step 5.
     """
     scaled = seen.prepared()
-    sizes, _ = codimensions(scaled, rank_tolerance)
+    sizes, _ = codimensions(scaled)
     M = environment_matrix(sizes)
     B = valuation_matrix(scaled, M)
     return StandardForm(M, B, constants(scaled, M, B))
@@ -302,11 +297,11 @@ def _extrapolate(values: Array) -> Array:
     return table[0]
 
 
-def _refine(model: StandardForm, z: Array, G: Array, steps: int = 8) -> Array:
+def _refine(model: StandardForm, z: Array, G: Array) -> Array:
     """Damped Gauss-Newton on g(z) = G, sample by sample; a step is kept if it helps."""
     residual = model.ratios(z) - G
     damping = np.full(len(z), 1e-8)
-    for _ in range(steps):
+    for _ in range(8):
         slope = model.M * z[:, None] - model.B
         normal = np.einsum("sei,sej->sij", slope, slope)
         normal += damping[:, None, None] * np.eye(z.shape[1])

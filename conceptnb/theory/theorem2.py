@@ -31,17 +31,14 @@ class LinearRecovery:
     M, B : ndarray of shape (m, n)
         For atoms in that scale: G is ``valuations**2 @ M.T / 2 - valuations @ B.T`` and
         a constant.
-    singular_values : ndarray
-        Of the values of G, centred: the first 2n are not zero.
     """
 
     valuations: Array
     M: Array
     B: Array
-    singular_values: Array
 
 
-def recover_linear(ratios: ArrayLike, tolerance: float = _TOLERANCE) -> LinearRecovery:
+def recover_linear(ratios: ArrayLike) -> LinearRecovery:
     r"""Run Theorem 2's proof on values of G at data points.
 
     Let :math:`h_a` be an orthonormal basis of W without constants, and
@@ -57,8 +54,6 @@ def recover_linear(ratios: ArrayLike, tolerance: float = _TOLERANCE) -> LinearRe
     ratios : array-like of shape (samples, m)
         :math:`G_e = \ln p^0 - \ln p^e` at data points. More points than products of two
         functions are needed: n(2n + 1) + 2n + 1.
-    tolerance : float
-        Relative size of singular values that count as zero.
 
     Returns
     -------
@@ -73,13 +68,13 @@ def recover_linear(ratios: ArrayLike, tolerance: float = _TOLERANCE) -> LinearRe
     """
     G = as_points(ratios, "ratios")
     basis, singular, _ = np.linalg.svd(G - G.mean(axis=0), full_matrices=False)
-    rank = int((singular > tolerance * singular[0]).sum())
+    rank = int((singular > _TOLERANCE * singular[0]).sum())
     n, odd = divmod(rank, 2)
     needed = n * (2 * n + 1) + 2 * n + 1
     if len(G) <= needed:
         raise ValueError(f"ratios must have more than {needed} rows for {n} atoms, got {len(G)}")
     W = basis[:, :rank] * np.sqrt(len(G))
-    atoms = _squares_inside(W, tolerance) if not odd else np.empty((0, rank))
+    atoms = _squares_inside(W) if not odd else np.empty((0, rank))
     if odd or len(atoms) != n:
         raise ValueError(
             f"Theorem 2 does not apply: the log ratios span {rank} dimensions and "
@@ -89,10 +84,10 @@ def recover_linear(ratios: ArrayLike, tolerance: float = _TOLERANCE) -> LinearRe
     h = (h - h.mean(axis=0)) / h.std(axis=0)
     design = np.hstack([h**2 / 2, -h, np.ones((len(h), 1))])
     coefficients = np.linalg.lstsq(design, G, rcond=None)[0]
-    return LinearRecovery(h, coefficients[:n].T, coefficients[n : 2 * n].T, singular)
+    return LinearRecovery(h, coefficients[:n].T, coefficients[n : 2 * n].T)
 
 
-def _squares_inside(W: Array, tolerance: float) -> Array:
+def _squares_inside(W: Array) -> Array:
     """Return the coefficients of the functions whose squares stay in W, shape (n, 2n)."""
     samples, rank = W.shape
     rows, columns = np.triu_indices(rank)
@@ -100,7 +95,7 @@ def _squares_inside(W: Array, tolerance: float) -> Array:
     space = np.linalg.qr(np.hstack([W, np.ones((samples, 1))]))[0]
     left = products - space @ (space.T @ products)
     _, singular, right = np.linalg.svd(left, full_matrices=False)
-    kernel = right[singular < tolerance * singular[0]]
+    kernel = right[singular < _TOLERANCE * singular[0]]
     if len(kernel) < rank // 2:
         return np.empty((0, rank))
     forms = np.zeros((len(kernel), rank, rank))

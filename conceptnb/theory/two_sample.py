@@ -7,12 +7,13 @@ from numpy.typing import ArrayLike
 from scipy.stats import ks_2samp, mannwhitneyu
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from conceptnb.core.validation import as_count, as_generator, as_points
+from conceptnb.core.validation import as_generator, as_points
+
+_DIRECTIONS = 64
+"""Number of random directions of `projection_test`, and of random points."""
 
 
-def projection_test(
-    X: ArrayLike, Y: ArrayLike, rng: np.random.Generator, n_projections: int = 64
-) -> float:
+def projection_test(X: ArrayLike, Y: ArrayLike, rng: np.random.Generator) -> float:
     """Kolmogorov-Smirnov along many directions, with Bonferroni's correction.
 
     Two distributions are equal if and only if all their one-dimensional projections
@@ -23,8 +24,6 @@ def projection_test(
     ----------
     X, Y : array-like of shape (samples, d)
     rng : numpy.random.Generator
-    n_projections : int
-        Number of random directions, and of random points.
 
     Returns
     -------
@@ -33,12 +32,11 @@ def projection_test(
     """
     first, second = _pair(X, Y)
     as_generator(rng)
-    as_count(n_projections, "n_projections")
     d = first.shape[1]
-    directions = np.hstack([np.eye(d), rng.standard_normal((d, n_projections))])
+    directions = np.hstack([np.eye(d), rng.standard_normal((d, _DIRECTIONS))])
     # The points are taken from both samples alike, so they favour neither.
-    centres = np.vstack([first[:n_projections], second[:n_projections]])[::2]
-    rest_first, rest_second = first[n_projections:], second[n_projections:]
+    centres = np.vstack([first[:_DIRECTIONS], second[:_DIRECTIONS]])[::2]
+    rest_first, rest_second = first[_DIRECTIONS:], second[_DIRECTIONS:]
     p_values = [
         ks_2samp(rest_first @ a, rest_second @ a, method="asymp").pvalue for a in directions.T
     ]

@@ -15,8 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 from conceptnb.core.validation import Array, as_array, as_count
 from conceptnb.learning.data import check_environment
 
-__all__ = ["Baseline", "EachProblem", "RandomProjection"]
-
 
 class Baseline(TransformerMixin, BaseEstimator):
     """A method that represents observations, to be compared with learned valuations.

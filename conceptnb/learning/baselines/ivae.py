@@ -13,8 +13,6 @@ from conceptnb.core.validation import Array, as_count, as_positive
 from conceptnb.learning.baselines.networks import Budget, NetworkBaseline
 from conceptnb.learning.encoders import MLPEncoder
 
-__all__ = ["IVAE"]
-
 
 class _Network(nn.Module):
     r"""D identifiable variational autoencoders with Gaussian factors, side by side.

@@ -15,8 +15,6 @@ from conceptnb.core.validation import Array, as_count
 from conceptnb.learning.baselines.baseline import Baseline
 from conceptnb.learning.encoders import MLPEncoder, StackedLinear
 
-__all__ = ["Budget", "EnvironmentClassifier", "NetworkBaseline"]
-
 
 @dataclass(frozen=True)
 class Budget:

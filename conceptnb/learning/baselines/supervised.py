@@ -15,8 +15,6 @@ from conceptnb.learning.encoders import Encoder, LinearEncoder, MLPEncoder
 from conceptnb.learning.model import Whitening
 from conceptnb.learning.recipes import BEST
 
-__all__ = ["Supervised"]
-
 
 class Supervised(NetworkBaseline):
     """Regression of the true valuations on observations (not in the paper).
