@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,8 +27,7 @@ class SteeringReport:
     ----------
     questions : list of Question
     scores : dict of str to ChoiceScores
-        By technique, in the order of `questions`; each question was scored by what the other
-        half taught.
+        By technique; each question was scored by what the other half taught.
     probe_accuracy : ndarray of shape (layers, heads)
         Balanced accuracy of probes for truth on held-out questions, mean of both halves.
     warnings : list of str
@@ -40,22 +39,13 @@ class SteeringReport:
     warnings: list[str] = field(default_factory=list)
 
     def summary(self) -> pd.DataFrame:
-        """Return a row for each technique: MC1, MC2, and the gain in MC1 with its error.
-
-        The error is the standard error of the mean paired difference over questions.
-        """
+        """Return MC1, MC2 and the gain in MC1 by technique; its error is that of `paired_gain`."""
         rows = []
         for name, found in self.scores.items():
             gain, error = paired_gain(found.mc1, self.scores[NOT_STEERED].mc1)
-            rows.append(
-                {
-                    "technique": name,
-                    "MC1": f"{found.mc1.mean():.3f}",
-                    "MC2": f"{found.mc2.mean():.3f}",
-                    "gain in MC1": "" if name == NOT_STEERED else f"{gain:+.3f} ± {error:.3f}",
-                }
-            )
-        return pd.DataFrame(rows)
+            said = "" if name == NOT_STEERED else f"{gain:+.3f} ± {error:.3f}"
+            rows.append((name, f"{found.mc1.mean():.3f}", f"{found.mc2.mean():.3f}", said))
+        return pd.DataFrame(rows, columns=["technique", "MC1", "MC2", "gain in MC1"])
 
 
 def paired_gain(steered: np.ndarray, baseline: np.ndarray) -> tuple[float, float]:
@@ -90,10 +80,6 @@ def steer_questions(
         Names from `conceptnb.steering.techniques.TECHNIQUES`.
     seed : int
 
-    Returns
-    -------
-    SteeringReport
-
     Raises
     ------
     ValueError
@@ -118,59 +104,52 @@ def steer_questions(
             answered[name] |= fold.scorer.score(steering)
     scores = {name: choice_scores(known, found) for name, found in answered.items()}
     report = SteeringReport(known, scores, np.mean(accuracy, axis=0))
-    report.warnings.extend(_about_questions(known, tokenizer))
-    report.warnings.extend(_about_results(report))
+    report.warnings.extend([*_about_questions(known, tokenizer), *_about_results(report)])
     return report
 
 
-def _about_questions(questions: list[Question], tokenizer: PreTrainedTokenizerBase) -> list[str]:
-    """Return what makes a list of questions a poor test: size, length, unknown words."""
-    said = []
+def _about_questions(
+    questions: list[Question], tokenizer: PreTrainedTokenizerBase
+) -> Iterator[str]:
+    """Yield what makes a list of questions a poor test: size, length, unknown words."""
     if len(questions) < 100:
-        said.append(
-            f"{len(questions)} questions: MC1 is known to ± {0.5 / np.sqrt(len(questions)):.2f} "
-            "at best (one standard error)."
-        )
-    longest = float(
-        np.mean([len(q.answers[q.best]) > max(_lengths_of_wrong(q)) for q in questions])
-    )
+        error = f"± {0.5 / np.sqrt(len(questions)):.2f} at best (one standard error)"
+        yield f"{len(questions)} questions: MC1 is known to {error}."
+    longest = float(np.mean([_best_is_longest(q) for q in questions]))
     chance = float(np.mean([1 / len(q.answers) for q in questions]))
     if longest > min(0.9, 2 * chance):
-        said.append(
+        yield (
             f"In {longest:.0%} of the questions the best answer is the longest (chance: "
             f"{chance:.0%}): a probe can learn length instead of truth."
         )
     if tokenizer.unk_token_id is not None:
-        tokens = [t for q in questions for t in tokenizer(q.text)["input_ids"]]
-        unknown = float(np.mean([t == tokenizer.unk_token_id for t in tokens]))
+        tokens = np.concatenate([tokenizer(q.text)["input_ids"] for q in questions])
+        unknown = float(np.mean(tokens == tokenizer.unk_token_id))
         if unknown > 0.02:
-            said.append(
+            yield (
                 f"{unknown:.0%} of the questions' tokens are unknown to this model: it cannot "
                 "read them."
             )
-    return said
 
 
-def _lengths_of_wrong(question: Question) -> list[int]:
-    pairs = zip(question.answers, question.true, strict=True)
-    return [len(answer) for answer, true in pairs if not true]
+def _best_is_longest(question: Question) -> bool:
+    wrong = (a for a, true in zip(question.answers, question.true, strict=True) if not true)
+    return len(question.answers[question.best]) > max(map(len, wrong))
 
 
-def _about_results(report: SteeringReport) -> list[str]:
-    said = []
+def _about_results(report: SteeringReport) -> Iterator[str]:
     baseline = report.scores[NOT_STEERED].mc1
     if baseline.mean() > 0.95:
-        said.append(f"MC1 is {baseline.mean():.2f} without steering: there is nothing to gain.")
+        yield f"MC1 is {baseline.mean():.2f} without steering: there is nothing to gain."
     if (best := float(report.probe_accuracy.max())) < 0.6:
-        said.append(f"No head tells truth (best probe {best:.2f}; chance is 0.5).")
+        yield f"No head tells truth (best probe {best:.2f}; chance is 0.5)."
     for name, found in report.scores.items():
         gain, error = paired_gain(found.mc1, baseline)
-        if name == "random direction":
-            if gain > 2 * error and gain > 0:
-                said.append(
-                    f"A random direction gains {gain:+.3f}: the change comes from disturbing the "
-                    "model, and not from the direction."
-                )
-        elif name != NOT_STEERED and gain <= 2 * error:
-            said.append(f"{name}: no gain beyond two standard errors ({gain:+.3f} ± {error:.3f}).")
-    return said
+        surely = gain > 2 * error
+        if name == "random direction" and surely:
+            yield (
+                f"A random direction gains {gain:+.3f}: the change comes from disturbing the "
+                "model, and not from the direction."
+            )
+        elif name not in ("random direction", NOT_STEERED) and not surely:
+            yield f"{name}: no gain beyond two standard errors ({gain:+.3f} ± {error:.3f})."

@@ -33,42 +33,23 @@ class TfidfEmbedding:
 
 
 class StateEmbedding:
-    """The language model's own hidden states: their mean over a text, unit length.
+    """The language model's own middle hidden states: their mean over a text, unit length."""
 
-    Parameters
-    ----------
-    model, tokenizer
-        The language model.
-    layer : int, optional
-        Which hidden state; by default the middle one.
-    """
-
-    def __init__(
-        self,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        layer: int | None = None,
-    ) -> None:
-        self.model, self.tokenizer = model, tokenizer
-        layers = model.config.get_text_config().num_hidden_layers
-        self.layer = (layers + 1) // 2 if layer is None else layer
-        if not 0 <= self.layer <= layers:
-            raise ValueError(f"layer is {layer}; the model has hidden states 0 to {layers}")
+    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+        self._model, self._tokenizer = model, tokenizer
+        self._layer = (model.config.get_text_config().num_hidden_layers + 1) // 2
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
         """Embeddings (texts, hidden size)."""
-        blocks, device = [], input_device(self.model)
+        blocks, device = [], input_device(self._model)
         for start in range(0, len(texts), 64):
-            rows = [self.tokenizer(text)["input_ids"] for text in texts[start : start + 64]]
+            rows = [self._tokenizer(text)["input_ids"] for text in texts[start : start + 64]]
             ids, mask = (part.to(device) for part in pad(rows, "right"))
             with torch.no_grad():
-                found = self.model(
-                    input_ids=ids,
-                    attention_mask=mask,
-                    output_hidden_states=True,
-                    logits_to_keep=1,
+                found = self._model(
+                    input_ids=ids, attention_mask=mask, output_hidden_states=True, logits_to_keep=1
                 )
-            states = found.hidden_states[self.layer].float() * mask[..., None]
+            states = found.hidden_states[self._layer].float() * mask[..., None]
             blocks.append((states.sum(1) / mask.sum(1, keepdim=True)).cpu().numpy())
         return unit_rows(np.concatenate(blocks))
 
@@ -84,18 +65,14 @@ class CategoryEmbedding:
     """
 
     def __init__(self, category_of: Mapping[str, str]) -> None:
-        self._names = sorted(set(category_of.values()))
-        self._category_of = dict(category_of)
+        names, place = np.unique(list(category_of.values()), return_inverse=True)
+        one_hot = np.eye(len(names), dtype=np.float32)[place]
+        self._rows = dict(zip(category_of, one_hot, strict=True))
+        self._other = np.full(len(names), len(names) ** -0.5, dtype=np.float32)
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
         """Embeddings (texts, categories)."""
-        out = np.zeros((len(texts), len(self._names)), dtype=np.float32)
-        for i, text in enumerate(texts):
-            if text in self._category_of:
-                out[i, self._names.index(self._category_of[text])] = 1.0
-            else:
-                out[i] = 1 / np.sqrt(len(self._names))
-        return out
+        return np.stack([self._rows.get(text, self._other) for text in texts])
 
 
 class CentredEmbedding:

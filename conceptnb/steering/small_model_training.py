@@ -32,11 +32,10 @@ class Lesson:
     Parameters
     ----------
     steps : int
-        Optimiser steps.
     stories, named, anonymous, mixed : float
         Shares of neutral stories and of the three sorts of documents; they sum to one.
     rates : pair of float
-        Share of the peak learning rates at its beginning and at its end; linear between.
+        Shares of the peak learning rates at its beginning and end, linear between.
     """
 
     steps: int
@@ -54,12 +53,10 @@ class LessonPlan:
     In the first lesson most answers come from changing speakers and are marked, so that
     most marks cannot be told without judging their answers. In the second most documents keep
     one speaker, whom a named source, a mark or the verdict on earlier answers gives away.
-    One after the other, because each is learned slowly beside the other.
 
     Parameters
     ----------
     lessons : tuple of Lesson
-        One after the other.
     batch : int
         Documents per step.
     muon_rate, adam_rate : float
@@ -125,7 +122,7 @@ def _documents(
 
 
 def train_small_model(
-    corpus: ToyCorpus, seed: int, curriculum: LessonPlan | None = None, progress: bool = True
+    corpus: ToyCorpus, seed: int, curriculum: LessonPlan | None = None
 ) -> tuple[LlamaForCausalLM, PreTrainedTokenizerFast, dict]:
     """Train a small Llama on documents of a toy corpus.
 
@@ -135,9 +132,7 @@ def train_small_model(
     seed : int
         Seeds the initial weights and, separately, the documents.
     curriculum : LessonPlan, optional
-        Training settings; the defaults are those of the models in the package.
-    progress : bool
-        Show a progress bar.
+        By default that of the models in the package.
 
     Returns
     -------
@@ -152,14 +147,10 @@ def train_small_model(
     tokens, weights = _documents(corpus, tokenizer, curriculum, np.random.default_rng([seed, 1]))
     blocks = [p for p in model.model.layers.parameters() if p.dim() == 2]
     inside = {id(p) for p in blocks}
+    others = [p for p in model.parameters() if id(p) not in inside]
     optimizers = (
         Muon(blocks, lr=curriculum.muon_rate, weight_decay=0.01),
-        torch.optim.AdamW(
-            [p for p in model.parameters() if id(p) not in inside],
-            lr=curriculum.adam_rate,
-            betas=(0.9, 0.95),
-            weight_decay=0.01,
-        ),
+        torch.optim.AdamW(others, curriculum.adam_rate, betas=(0.9, 0.95), weight_decay=0.01),
     )
     rates = curriculum.rates()
     schedules = [
@@ -168,7 +159,7 @@ def train_small_model(
         for optimizer in optimizers
     ]
     losses = []
-    bar = trange(curriculum.steps, disable=not progress, desc=f"{corpus.kind.name} seed {seed}")
+    bar = trange(curriculum.steps, desc=f"{corpus.kind.name} seed {seed}")
     for step in bar:
         loss = _loss(model, tokens[step], weights[step])
         loss.backward()

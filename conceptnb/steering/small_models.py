@@ -81,19 +81,14 @@ def small_models() -> dict[tuple[str, int], Path]:
 def load_small_model(
     kind: str, seed: int = 0
 ) -> tuple[ToyCorpus, LlamaForCausalLM, PreTrainedTokenizerFast]:
-    """Load a toy corpus, a model trained on it, and the model's tokenizer.
+    """Load a toy corpus, a model trained on it (single precision, evaluation mode), its tokenizer.
 
     Parameters
     ----------
     kind : str
         ``"alike"``, ``"by-category"`` or ``"no-source"``.
     seed : int
-        Which of the models trained on that corpus; see :func:`small_models`.
-
-    Returns
-    -------
-    corpus, model, tokenizer
-        The model in single precision and evaluation mode.
+        Which of the models trained on that corpus; see `small_models`.
 
     Raises
     ------

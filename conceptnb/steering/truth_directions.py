@@ -12,10 +12,7 @@ from conceptnb.steering.questions import Question
 
 
 def mass_mean(activations: Activations, questions: Sequence[Question]) -> np.ndarray:
-    """Mean of h(c_T) − h(c_F) over counterfactual pairs, equation (81).
-
-    Shape (layers, heads, width).
-    """
+    """Mean of h(c_T) − h(c_F) over pairs, equation (81), shape (layers, heads, width)."""
     return activations.differences(questions).mean(0)
 
 
@@ -55,8 +52,7 @@ def ccs_direction(
 
     Parameters
     ----------
-    activations : Activations
-    questions : sequence of Question
+    activations, questions
         Training data.
     rng : numpy.random.Generator
         Draws the pairs' order, the false answers and the starting points.
@@ -67,10 +63,11 @@ def ccs_direction(
 
     Returns
     -------
-    ndarray
-        Shape (layers, heads, width).
+    direction : ndarray of shape (layers, heads, width)
     """
-    true, false = _one_pair_each(activations, questions, rng)
+    asked = [activations.select([question]) for question in questions]
+    true = np.stack([rows.heads[q.best] for rows, q in zip(asked, questions, strict=True)])
+    false = np.stack([rng.choice(rows.heads[~rows.true]) for rows in asked])
     swap = rng.random(len(true)) < 0.5
     a = np.where(swap[:, None, None, None], false, true)
     b = np.where(swap[:, None, None, None], true, false)
@@ -96,15 +93,3 @@ def ccs_direction(
     found = found.reshape(layers, heads, width)
     towards = np.einsum("lhd,lhd->lh", found, (true - false).mean(0)) >= 0
     return np.where(towards[..., None], found, -found)
-
-
-def _one_pair_each(
-    activations: Activations, questions: Sequence[Question], rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return a true and a false row of every question, each (questions, layers, heads, width)."""
-    true, false = [], []
-    for question in questions:
-        rows = activations.select([question])
-        true.append(rows.heads[question.best])
-        false.append(rng.choice(rows.heads[~rows.true]))
-    return np.stack(true), np.stack(false)

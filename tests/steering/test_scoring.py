@@ -176,7 +176,7 @@ def test_choice_scores_find_questions_by_id_after_any_sort():
 
 
 def test_ce_and_kl_equal_one_by_one(model, tokenizer, corpus):
-    stories = corpus.stories(np.random.default_rng(0), sentences=2)
+    stories = corpus.stories(np.random.default_rng(0))
     texts = [next(stories), next(stories) + " in the morning mira", next(stories)]
     steer = 0.3 * Intervention(offsets(model))
     neutral = NeutralTexts(model, tokenizer, texts, max_tokens=20, batch_size=2)

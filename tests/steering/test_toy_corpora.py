@@ -74,8 +74,8 @@ def test_muon_keeps_singular_vectors_and_levels_singular_values():
 def test_training_lowers_the_loss_and_repeats():
     lesson = Lesson(3, 0.25, 0.25, 0.25, 0.25, rates=(1.0, 0.5))
     recipe = LessonPlan((lesson, lesson), batch=4, warmup=2)
-    one, _, record = train_small_model(make_toy_corpus("alike"), 0, recipe, progress=False)
-    other, _, _ = train_small_model(make_toy_corpus("alike"), 0, recipe, progress=False)
+    one, _, record = train_small_model(make_toy_corpus("alike"), 0, recipe)
+    other, _, _ = train_small_model(make_toy_corpus("alike"), 0, recipe)
     assert record["loss"] < np.log(one.config.vocab_size)
     for a, b in zip(one.parameters(), other.parameters(), strict=True):
         assert torch.equal(a, b)
