@@ -114,7 +114,8 @@ class EnvironmentDesign:
         Returns
         -------
         DiversityReport
-            Prints as a table.
+            Prints as a table. Its `identified` says for each atom on which supports of
+            the base its valuation is identified.
         """
         return check_diversity(self.M, self.B, self.variance)
 

@@ -10,11 +10,13 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import null_space
 
+from conceptnb.core.certificate import Verdict, certify
 from conceptnb.core.validation import Array, as_array, as_positive
 
 _TOLERANCE = 1e-9
@@ -52,7 +54,10 @@ class DiversityReport:
     valuation_margins : ndarray of shape (n,)
         Largest :math:`|(v^\top B)_i|` over unit v with :math:`v^\top M = 0`, in σ. One v
         serves all atoms if each has a v of its own, since a generic combination of them
-        has no zero entry.
+        has no zero entry. A margin of zero is failure; a positive one is at most the
+        distance of B to the matrices that fail, as only the entries of B that are not
+        zero by design can move: a path's two valuations are :math:`|\Delta|/\sqrt 2` away,
+        and its margin is :math:`|\Delta|/\sqrt{n + 1}`.
     theorem2_singular_value : float
         2n-th singular value of (M, B) (0 if m < 2n).
     repeated : tuple of (int, int)
@@ -76,6 +81,15 @@ class DiversityReport:
     def dependent(self) -> np.ndarray:
         """Atoms whose column of M is a combination of the others, shape (n,)."""
         return _dependent_columns(self.M)
+
+    @cached_property
+    def identified(self) -> tuple[Verdict, ...]:
+        """On which supports each atom is identified: "always", "full support" or "never".
+
+        This is sharper than Assumptions 4 and 5, which ask for one v for all z: see
+        `conceptnb.core.certificate`.
+        """
+        return certify(self.M, self.B)
 
     @property
     def satisfied(self) -> bool:
@@ -122,13 +136,14 @@ class DiversityReport:
             f"  Theorem 2: rank 2n   {mark[self.theorem2]}   "
             f"2n-th singular value of (M, B) {self.theorem2_singular_value:.3g}",
             "",
-            "  atom  environments  Assumption 4  margin   Assumption 5",
+            "  atom  environments  Assumption 4  margin  identified    Assumption 5",
         ]
         for i in range(n):
             missing = np.flatnonzero(~self.assumption5[i])
             lines.append(
                 f"  {i:>4}  {int((self.M[:, i] > 0).sum()):>12}  "
-                f"{mark[bool(self.assumption4[i])]:>12}  {self.valuation_margins[i]:>6.3g}   "
+                f"{mark[bool(self.assumption4[i])]:>12}  {self.valuation_margins[i]:>6.3g}  "
+                f"{self.identified[i]:<12}  "
                 + ("yes" if len(missing) == 0 else f"NO: never without {missing.tolist()}")
             )
         verdict = "Theorem 1 covers this design." if self.satisfied else "Not covered:"
@@ -164,7 +179,10 @@ def check_diversity(M: ArrayLike, B: ArrayLike, variance: float = 1.0) -> Divers
         raise ValueError(f"M and B must have one shape (m, n), got {occurs.shape}, {values.shape}")
     present = np.isclose(occurs, 1.0)
     if not (present | (occurs == 0)).all():
-        raise ValueError(f"M must hold 0 and 1/variance = {1 / scale:g} only, as in (7)")
+        raise ValueError(
+            f"M must hold 0 and 1/variance = {1 / scale:g} only, as in (7); "
+            "conceptnb.core.certificate.certify takes variances that differ"
+        )
     if (values[~present] != 0).any():
         raise ValueError("B has entries where M has none: an atom's valuation where it is not used")
     unused = np.flatnonzero(~present.any(axis=0))

@@ -1,0 +1,286 @@
+r"""The other model, constructed: why an atom is not identified.
+
+The certificate (`conceptnb.core.certificate`) says of each atom on which supports it is
+identified. For every atom that is not identified on all of them, this module builds a
+second model with the same log ratios: matrices :math:`\tilde M, \tilde B` and a map
+:math:`\Phi` of the concept coordinates with :math:`\tilde G(\Phi(z)) = G(z)`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg import null_space
+
+from conceptnb.core.certificate import certify
+from conceptnb.core.validation import Array, as_array, as_generator, as_points
+
+_TOLERANCE = 1e-8
+_ITERATIONS = 60
+_FLOW_STEPS = 40
+
+
+@dataclass(frozen=True, eq=False)
+class Competitor:
+    r"""A second model of the same data, in concept coordinates.
+
+    Parameters
+    ----------
+    kind : {"rotation", "flow", "reparametrisation"}
+        Rotation of two atoms with proportional columns of M, on every support; flow along
+        the right kernel of D(z), on every support; a second parametrisation of the same
+        log ratios, on a ball.
+    M, B : ndarray of shape (m, n)
+        The first model.
+    second_m, second_b : ndarray of shape (m, n)
+        The second model, with zeros of B where M has them.
+    constants : ndarray of shape (m,)
+        Differences of the two models' constants.
+    centre : ndarray of shape (n,)
+        Centre of the ball that the construction moves.
+    radius : float
+        Its radius. Flows are the identity outside it; rotations move all points.
+    start : ndarray of shape (n,)
+        Image of the centre.
+    slope : ndarray of shape (n, n)
+        Derivative of the map there.
+    """
+
+    kind: Literal["rotation", "flow", "reparametrisation"]
+    M: Array
+    B: Array
+    second_m: Array
+    second_b: Array
+    constants: Array
+    centre: Array
+    radius: float
+    start: Array
+    slope: Array
+
+    def __call__(self, Z: ArrayLike) -> Array:
+        r"""Map concept coordinates of the first model to those of the second.
+
+        Parameters
+        ----------
+        Z : array-like of shape (samples, n)
+            For a reparametrisation, points in the ball.
+
+        Returns
+        -------
+        ndarray of shape (samples, n)
+        """
+        points = as_points(Z, "Z", self.M.shape[1])
+        if self.kind == "rotation":
+            return points @ self.slope.T
+        if self.kind == "flow":
+            moved = self._flow(points)
+            inside = np.linalg.norm(points - self.centre, axis=1) < self.radius
+            return np.where(inside[:, None], self._solve(points, moved), points)
+        return self._solve(points, self.start + (points - self.centre) @ self.slope.T)
+
+    def mismatch(self, Z: ArrayLike) -> float:
+        """Largest difference of the two models' log ratios at `Z`: zero up to rounding."""
+        points = as_points(Z, "Z", self.M.shape[1])
+        first = _ratios(self.M, self.B, points)
+        return float(np.abs(self._other(self(points)) - first).max())
+
+    def bend(self, Z: ArrayLike, atom: int) -> float:
+        """Smallest 1 - |r| of an atom of the first model with those of the second at `Z`."""
+        points = as_points(Z, "Z", self.M.shape[1])
+        others = self(points)
+        both = np.corrcoef(points[:, atom], others, rowvar=False)[0, 1:]
+        return float(1 - np.abs(np.nan_to_num(both)).max())
+
+    def _other(self, Z: Array) -> Array:
+        return _ratios(self.second_m, self.second_b, Z) + self.constants
+
+    def _solve(self, points: Array, start: Array) -> Array:
+        """Gauss-Newton steps of least length on the second model's log ratios."""
+        target = _ratios(self.M, self.B, points)
+        found = start
+        for _ in range(_ITERATIONS):
+            slope = self.second_m * found[:, None] - self.second_b
+            gap = self._other(found) - target
+            if np.abs(gap).max() < 1e-15 * (1 + np.abs(target).max()):
+                break
+            step = np.linalg.pinv(slope, rcond=1e-9) @ gap[..., None]
+            found = found - step[..., 0]
+        return found
+
+    def _flow(self, points: Array) -> Array:
+        """Runge-Kutta along the kernel field, faded out towards the edge of the ball."""
+
+        def field(Z: Array) -> Array:
+            slope = self.M * Z[:, None] - self.B
+            _, _, right = np.linalg.svd(slope)
+            rank = np.linalg.matrix_rank(self.M * self.centre - self.B, tol=_TOLERANCE)
+            kernel = right[:, rank:]
+            along = np.einsum("ski,skj,j->si", kernel, kernel, self.start)
+            distance = ((Z - self.centre) ** 2).sum(axis=1) / self.radius**2
+            return along * (np.clip(1 - distance, 0, None) ** 3)[:, None]
+
+        Z, h = points, self.radius / _FLOW_STEPS
+        for _ in range(_FLOW_STEPS):
+            a = field(Z)
+            b = field(Z + h / 2 * a)
+            c = field(Z + h / 2 * b)
+            Z = Z + h / 6 * (a + 2 * b + 2 * c + field(Z + h * c))
+        return Z
+
+
+def competitor(
+    M: ArrayLike, B: ArrayLike, atom: int, rng: np.random.Generator, attempts: int = 20
+) -> Competitor:
+    r"""Construct a second model with the same log ratios in which an atom is another one.
+
+    Parameters
+    ----------
+    M, B : array-like of shape (m, n)
+        In the units of one noise width.
+    atom : int
+        An atom whose certificate is not "always".
+    rng : numpy.random.Generator
+    attempts : int
+        Random choices of the second model to try.
+
+    Returns
+    -------
+    Competitor
+
+    Raises
+    ------
+    ValueError
+        If the atom is identified on every support, so that there is no such model.
+    RuntimeError
+        If none of the attempts bends the atom.
+    """
+    M, B = as_array(M, "M", ndim=2), as_array(B, "B", ndim=2)
+    as_generator(rng)
+    verdicts = certify(M, B)
+    if verdicts[atom] == "always":
+        raise ValueError(f"atom {atom} is identified on every support: there is no other model")
+    n = M.shape[1]
+    twins = [
+        j for j in range(n) if j != atom and np.linalg.matrix_rank(M[:, [atom, j]], tol=1e-9) < 2
+    ]
+    if twins:
+        return _rotation(M, B, atom, twins[0])
+    for _ in range(attempts):
+        centre = rng.standard_normal(n) * (1 + np.abs(B).max())
+        kernel = null_space(M * centre - B, rcond=_TOLERANCE)
+        if kernel.size and np.abs(kernel[atom]).max() > _TOLERANCE:
+            direction = kernel @ rng.standard_normal(kernel.shape[1])
+            zero = np.zeros(len(M))
+            return Competitor("flow", M, B, M, B, zero, centre, 1.0, direction, np.eye(n))
+        found = _reparametrisation(M, B, centre, rng)
+        cloud = _ball(found.centre, found.radius, 200, rng)
+        if found.mismatch(cloud) < 1e-9 and found.bend(cloud, atom) > 1e-7:
+            return found
+    raise RuntimeError(f"no second model found in {attempts} attempts for atom {atom}")
+
+
+def _ratios(M: Array, B: Array, Z: Array) -> Array:
+    return Z**2 @ M.T / 2 - Z @ B.T
+
+
+def _ball(centre: Array, radius: float, samples: int, rng: np.random.Generator) -> Array:
+    inside = rng.standard_normal((samples, len(centre)))
+    inside /= np.linalg.norm(inside, axis=1, keepdims=True)
+    return centre + radius * inside * rng.random((samples, 1)) ** (1 / len(centre))
+
+
+def _rotation(M: Array, B: Array, i: int, j: int) -> Competitor:
+    """Turn the plane of z_i and the rescaled z_j by an angle, with B, and keep M."""
+    n = M.shape[1]
+    ratio = np.sqrt((M[:, j] @ M[:, j]) / (M[:, i] @ M[:, i]))
+    turn = np.eye(n)
+    cos, sin = np.cos(np.pi / 5), np.sin(np.pi / 5)
+    # u = (z_i, ratio z_j) is rotated; B is (β_i, β_j / ratio) in these coordinates.
+    turn[i, i], turn[i, j] = cos, -sin * ratio
+    turn[j, i], turn[j, j] = sin / ratio, cos
+    other = B @ np.linalg.inv(turn)
+    centre = np.zeros(n)
+    return Competitor("rotation", M, B, M, other, np.zeros(len(M)), centre, 1.0, centre, turn)
+
+
+def _reparametrisation(M: Array, B: Array, centre: Array, rng: np.random.Generator) -> Competitor:
+    r"""Describe the same log ratios near a point by other valuations, or by other columns.
+
+    Constant vectors in the span of D(z) for generic z are those spanned by the columns
+    of M and B of the atoms that no w shows. The set of log ratios is invariant under
+    translations along them, so these atoms may be exchanged for any others whose columns
+    lie in that span, as long as the rank stays.
+    """
+    m, n = M.shape
+    slope = M * centre - B
+    left = null_space(slope.T, rcond=_TOLERANCE)
+    seen = np.linalg.norm(left.T @ M, axis=0) > _TOLERANCE if left.size else np.zeros(n, dtype=bool)
+    hidden = np.flatnonzero(~seen)
+    span = np.hstack([M[:, hidden], B[:, hidden]])
+    other_M, other_B, start = M.copy(), B.copy(), centre.copy()
+    if rng.random() < 0.5:
+        other_M[:, hidden] = M[:, rng.choice(hidden, size=len(hidden))]
+    size = 1 + np.abs(B).max()
+    for k in hidden:
+        free = _within(span, other_M[:, k] != 0)
+        same = (other_M[:, k] == M[:, k]).all()
+        change = free @ rng.standard_normal(free.shape[1])
+        other_B[:, k] = (B[:, k] if same else 0.0) + 0.5 * size * change
+    start[hidden] += 0.3 * size * rng.standard_normal(len(hidden))
+    space = null_space(span.T, rcond=_TOLERANCE) if len(hidden) else np.eye(m)
+    for i, j in itertools.combinations(np.flatnonzero(seen), 2):
+        if np.linalg.matrix_rank(space.T @ M[:, [i, j]], tol=_TOLERANCE) < 2:
+            _turn_pair(M, B, space, (i, j), other_M, other_B, start, rng)
+            break
+    other_slope = other_M * start - other_B
+    into = np.linalg.pinv(other_slope, rcond=1e-9) @ slope
+    first, second = (null_space(s, rcond=_TOLERANCE) for s in (slope, other_slope))
+    if first.shape == second.shape:
+        into = into + second @ first.T
+    constants = (_ratios(M, B, centre[None]) - _ratios(other_M, other_B, start[None]))[0]
+    return Competitor(
+        "reparametrisation", M, B, other_M, other_B, constants, centre, 0.05, start, into
+    )
+
+
+def _turn_pair(
+    M: Array,
+    B: Array,
+    space: Array,
+    pair: tuple[int, int],
+    second_m: Array,
+    second_b: Array,
+    start: Array,
+    rng: np.random.Generator,
+) -> None:
+    """Turn two atoms whose columns of M are proportional on `space`, in place.
+
+    What the turn does outside that space, the atoms that no w shows make good.
+    """
+    index = list(pair)
+    columns = space.T @ M[:, index]
+    ratios = np.sqrt((columns**2).sum(axis=0) / (columns[:, 0] ** 2).sum())
+    cos, sin = np.cos(np.pi / 5), np.sin(np.pi / 5)
+    turn = np.array([[cos, -sin], [sin, cos]])
+    chosen = rng.integers(2, size=2)
+    start[index] = turn @ (start[index] * ratios) / ratios[chosen]
+    other_M[:, index] = M[:, np.array(index)[chosen]]
+    target = (space.T @ (B[:, index] / ratios)) @ turn.T * ratios[chosen]
+    for k, column in zip(index, target.T, strict=True):
+        support = other_M[:, k] != 0
+        other_B[:, k] = 0.0
+        other_B[support, k] = np.linalg.lstsq(space.T[:, support], column, rcond=None)[0]
+
+
+def _within(span: Array, support: np.ndarray) -> Array:
+    """Basis of the vectors in the span of some columns that vanish off the support."""
+    outside = np.eye(len(support))[~support]
+    basis = np.linalg.svd(span, full_matrices=False)
+    basis = basis[0][:, basis[1] > _TOLERANCE * max(basis[1][0], 1e-300)]
+    if not len(outside):
+        return basis
+    return basis @ null_space(outside @ basis, rcond=_TOLERANCE)

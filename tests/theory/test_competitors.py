@@ -1,0 +1,80 @@
+"""Every "no" of the certificate comes with a second model of the same data."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from conceptnb.core.certificate import certify
+from conceptnb.theory.competitors import competitor
+
+
+def designs(n, m):
+    """All 0-1 designs without an empty row or column, up to the order of rows."""
+    rows = [row for row in itertools.product((0.0, 1.0), repeat=n) if any(row)]
+    for chosen in itertools.combinations_with_replacement(rows, m):
+        M = np.array(chosen)
+        if M.any(axis=0).all():
+            yield M
+
+
+def valuations(M):
+    rng = np.random.default_rng(1)
+    general = rng.normal(size=M.shape)
+    return [M * B for B in (general, rng.choice([-1.0, 1.0], size=M.shape), np.zeros(M.shape))]
+
+
+def assert_other_model(M, B, atom):
+    other = competitor(M, B, atom, np.random.default_rng(7))
+    np.testing.assert_allclose(other.second_b[other.second_m == 0], 0, atol=1e-12)
+    assert set(np.unique(other.second_m)) <= set(np.unique(M))
+    offsets = np.random.default_rng(3).uniform(-1, 1, size=(200, M.shape[1]))
+    cloud = other.centre + offsets * other.radius / M.shape[1] ** 0.5
+    assert other.mismatch(cloud) < 1e-9
+    assert other.bend(cloud, atom) > 1e-7
+    h = 1e-4 * np.eye(M.shape[1])
+    slope = (other(other.centre + h) - other(other.centre - h)) / 2e-4
+    assert np.linalg.svd(slope, compute_uv=False)[-1] > 1e-6
+    return other
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_no_has_a_second_model(seed):
+    rng = np.random.default_rng(seed)
+    cases = [(n, m) for n in (1, 2, 3) for m in (1, 2, 3, 4)]
+    n, m = cases[rng.integers(len(cases))]
+    drawn = list(designs(n, m))
+    M = drawn[rng.integers(len(drawn))]
+    for B in valuations(M):
+        for atom, verdict in enumerate(certify(M, B)):
+            if verdict != "always":
+                kind = assert_other_model(M, B, atom).kind
+                assert (verdict == "never") == (kind != "reparametrisation")
+
+
+@pytest.mark.slow
+def test_every_no_of_all_small_designs_has_a_second_model():
+    for n, m in itertools.product((1, 2, 3), (1, 2, 3, 4)):
+        for M in designs(n, m):
+            for B in valuations(M):
+                for atom, verdict in enumerate(certify(M, B)):
+                    if verdict != "always":
+                        kind = assert_other_model(M, B, atom).kind
+                        assert (verdict == "never") == (kind != "reparametrisation")
+
+
+def test_an_identified_atom_has_no_competitor():
+    M = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    B = np.array([[0.3, 0.0], [0.0, 0.2], [-0.5, 0.7]])
+    with pytest.raises(ValueError, match="identified on every support"):
+        competitor(M, B, 0, np.random.default_rng(0))
+
+
+def test_a_flow_moves_nothing_outside_its_ball():
+    M, B = np.array([[1.0, 1.0]]), np.array([[0.3, -0.4]])
+    M3, B3 = np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 1.0]]), np.array([[0.3, -0.4, 0], [0, 0.2, 1]])
+    assert competitor(M, B, 0, np.random.default_rng(0)).kind == "rotation"
+    flow = competitor(M3, B3, 0, np.random.default_rng(0))
+    assert flow.kind == "flow"
+    outside = flow.centre + 1.01 * flow.radius * np.eye(3)
+    np.testing.assert_array_equal(flow(outside), outside)
