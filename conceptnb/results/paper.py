@@ -1,7 +1,6 @@
 """The paper's own numbers: Tables 1-7, as data, to be shown beside ours and never as ours.
 
-The file ``paper_tables.json`` holds the printed values. Pairs are mean and standard
-deviation over the paper's repetitions (Tables 1, 6, 7), or mean and standard deviation of a
+Pairs are mean and standard deviation over the paper's repetitions (Tables 1, 6, 7), or of a
 concept's valuation over images (Tables 2-4).
 """
 
@@ -15,12 +14,7 @@ from typing import Any
 
 from conceptnb.results.show import Table
 
-__all__ = ["CITATION", "as_printed", "printed", "printed_names"]
-
-CITATION = (
-    "G. Rajendran, S. Buchholz, B. Aragam, B. Schölkopf, P. Ravikumar: From Causal to "
-    "Concept-Based Representation Learning, NeurIPS 2024"
-)
+__all__ = ["as_printed", "printed", "printed_names"]
 
 
 def printed_names() -> list[str]:
@@ -34,16 +28,14 @@ def printed(name: str) -> dict[str, Any]:
     Parameters
     ----------
     name : str
-        One of `printed_names`: ``"table1_table7"`` (synthetic data: Table 1 and its extension,
-        Table 7), ``"table2"``, ``"table3"``, ``"table4"`` (mean valuations of CLIP models
-        on 3D Shapes), ``"table5_correlation_ViT_RN"`` (correlation of the two models'
-        valuations), ``"table6"`` (steering LLaMA-7B on TruthfulQA).
+        One of `printed_names`: ``"table1_table7"`` (synthetic data), ``"table2"``, ``"table3"``,
+        ``"table4"`` (valuations of CLIP models on 3D Shapes), ``"table5_correlation_ViT_RN"``,
+        ``"table6"`` (steering LLaMA-7B on TruthfulQA).
 
     Returns
     -------
     table : dict
-        With ``columns`` and ``rows`` (Tables 1, 6, 7), or by factor of 3D Shapes. A copy:
-        it may be changed freely.
+        A copy, with ``columns`` and ``rows`` (Tables 1, 6, 7), or by factor of 3D Shapes.
 
     Raises
     ------
@@ -63,18 +55,7 @@ def printed(name: str) -> dict[str, Any]:
 
 
 def as_printed(name: str) -> Table:
-    """Return one of the paper's tables for display, ``"mean ± std"`` where it prints both.
-
-    Parameters
-    ----------
-    name : str
-        As for `printed`.
-
-    Raises
-    ------
-    ValueError
-        If the paper has no table of that name here.
-    """
+    """Return one of the tables of `printed` for display, ``"mean ± std"`` where it has both."""
     content = printed(name)
     if "rows" in content:
         return Table([dict(zip(content["columns"], row, strict=True)) for row in content["rows"]])

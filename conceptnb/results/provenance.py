@@ -1,9 +1,8 @@
 """What a computed table depends on: the import closure of its code, with the data it reads.
 
-Nothing is listed by hand. From the modules that computed a table, every import of this package
-is followed, lazy ones included, through re-exports to the module that defines a name. A module
-counts by its source without comments, docstrings and blank lines, so that only a change of code
-makes a table stale; a data file counts by its bytes.
+Every import of this package is followed, lazy ones included, through re-exports to the module that
+defines a name. A module counts by its source without comments, docstrings and blank lines; a data
+file counts by its bytes.
 """
 
 from __future__ import annotations
@@ -44,9 +43,9 @@ def closure(modules: Sequence[str], root: Path = _ROOT) -> dict[str, str]:
     Returns
     -------
     dict of str to str
-        Module names, and paths of data files from `root`, sorted, each with the first 16 digits
-        of a SHA-256. The data files of a module are those in its own folder, if the module
-        names ``__file__`` or uses :func:`importlib.resources.files`.
+        Module names, and paths of data files from `root`, each with the first 16 digits of a
+        SHA-256. A module's data files are those in its own folder, if it names ``__file__`` or
+        uses :func:`importlib.resources.files`.
 
     Raises
     ------
@@ -80,17 +79,7 @@ def code_hash(code: dict[str, str]) -> str:
 
 
 def changes(modules: Sequence[str], code: dict[str, str], root: Path = _ROOT) -> list[str]:
-    """Return which parts of a closure differ from `code`, by name; none where it is current.
-
-    Parameters
-    ----------
-    modules : sequence of str
-        What `closure` was called with.
-    code : dict of str to str
-        What it returned then.
-    root : Path
-        Folder that holds the package.
-    """
+    """Return what differs now from the `code` that `closure` returned then, by name."""
     gone = [name for name in modules if _file(name, root) is None]
     if gone or not modules:
         return gone or ["no code is recorded"]

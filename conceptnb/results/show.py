@@ -37,6 +37,11 @@ class Table:
         return self.frame().to_html(index=False, border=0, na_rep="")
 
 
+def means(row: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, list[Any]]:
+    """Return ``[mean, std]`` of a row, by what a page calls them: label -> name of the column."""
+    return {label: [row[f"{key}_mean"], row[f"{key}_std"]] for label, key in columns.items()}
+
+
 def show(value: Any, digits: str = "g") -> Any:
     """Return a cell as people read it: ``[mean, std]`` becomes ``"mean ± std"``.
 

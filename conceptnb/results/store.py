@@ -1,9 +1,4 @@
-"""Computed tables that take longer than a chapter may, kept with where they came from.
-
-``conceptnb reproduce ...`` computes one and `save` writes it to ``results/NAME.json`` with its
-provenance: the command, the code behind it, versions, processor, seeds and CPU seconds. `load`
-reads it back and `is_stale` says whether that code has changed since.
-"""
+"""Computed tables, ``results/NAME.json``, with their provenance: command, code, versions, seeds."""
 
 from __future__ import annotations
 
@@ -77,11 +72,11 @@ class Result:
     versions : dict of str to str
         Versions of Python, the package and the libraries under it.
     notes : dict
-        Anything else that belongs to the table: sizes, settings, what is synthetic. A note
-        ``paper_table`` names the table of `conceptnb.results.paper` that it stands beside.
+        Anything else: sizes, settings, what is synthetic. A note ``paper_table`` names the table
+        of `conceptnb.results.paper` that it stands beside.
     spread : dict
-        How far the sampled runs move between seeds and between kernels of the processor; see
-        `conceptnb.studies.spread`. Empty until it is measured.
+        How far the sampled runs move between seeds and between kernels of the processor, see
+        `conceptnb.studies.spread`; empty until it is measured.
     """
 
     name: str
@@ -100,13 +95,7 @@ class Result:
 
 
 def save(result: Result, path: Path) -> Path:
-    """Write a computed table to a file, to the letter of `path`.
-
-    Parameters
-    ----------
-    result : Result
-    path : Path
-        The file, which is replaced in one step: no reader sees half of it.
+    """Write a computed table to `path`, which is replaced in one step.
 
     Raises
     ------
@@ -136,18 +125,7 @@ def with_provenance(
     cpu_seconds: float,
     notes: Mapping[str, Any] | None = None,
 ) -> Result:
-    """Return a table with where it comes from: code, versions, processor and day.
-
-    Parameters
-    ----------
-    name, rows, runs, command, modules, seeds, cpu_seconds, notes
-        As in `Result`.
-
-    Raises
-    ------
-    ValueError
-        If a module does not exist.
-    """
+    """Return a `Result` with where it comes from: code, versions, processor and day."""
     return Result(
         name=name,
         rows=[dict(row) for row in rows],
@@ -176,14 +154,7 @@ def processor() -> str:
 
 
 def load(name: str, where: Path | None = None) -> Result:
-    """Read a computed table.
-
-    Parameters
-    ----------
-    name : str
-        Stem of its file.
-    where : Path, optional
-        Another folder than `folder`.
+    """Read the computed table of a name, in `folder` or elsewhere.
 
     Raises
     ------
@@ -241,12 +212,7 @@ def without_times(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Shown:
-    """Computed tables as a page shows them: each with its provenance, or a note that says none.
-
-    Parameters
-    ----------
-    results : tuple of Result
-    """
+    """Computed tables as a page shows them: each with its provenance, or a note that says none."""
 
     results: tuple[Result, ...]
 
@@ -265,13 +231,7 @@ def shown(name: str) -> Shown:
 
 
 def beside(paper_table: str | None) -> Shown:
-    """Return the computed tables that stand beside one of the paper's.
-
-    Parameters
-    ----------
-    paper_table : str or None
-        A name that `conceptnb.results.paper.printed` knows; None for the tables that the paper has
-        no counterpart of.
+    """Return the computed tables that stand beside one of the paper's, or, for None, beside none.
 
     Raises
     ------
@@ -285,10 +245,7 @@ def beside(paper_table: str | None) -> Shown:
 
 
 def _html(result: Result) -> str:
-    """Return a computed table as HTML: the rows, and below them where they come from.
-
-    Of a long table the first rows, as many as its note ``rows_on_page`` says.
-    """
+    """Return the rows, of a long table the first ones, and below them where they come from."""
     rows = result.rows[: result.notes.get("rows_on_page", _SHOWN_ROWS)]
     table = Table([_means_with_deviations(row) for row in rows], ".3g")._repr_html_()
     left_out = len(result.rows) - len(rows)
@@ -320,10 +277,7 @@ def _means_with_deviations(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def folder() -> Path:
-    """Return ``results/`` of the checkout that this package is imported from.
-
-    For an installed package, ``results/`` of the working folder.
-    """
+    """Return ``results/`` of the checkout, or of the working folder for an installed package."""
     checkout = _PACKAGE.parent
     return (checkout if (checkout / "pyproject.toml").is_file() else Path.cwd()) / "results"
 

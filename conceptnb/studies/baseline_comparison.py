@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
-from typing import Any, Literal
+from dataclasses import asdict, astuple
+from typing import Any
 
 import numpy as np
 from sklearn.decomposition import PCA, FastICA
 
 from conceptnb.core import scores as metrics
 from conceptnb.core.disentanglement import cross_fitted_mcc, cross_fitted_r2
-from conceptnb.core.problems import PAPER_SEEDS, TABLE_1, Problem, Setting, draw_problem
+from conceptnb.core.problems import PAPER_SEEDS, TABLE_1, Problem, Setting
 from conceptnb.core.validation import Array
 from conceptnb.learning.baselines.baseline import Baseline, EachProblem, RandomProjection
 from conceptnb.learning.baselines.ivae import IVAE
@@ -21,22 +21,21 @@ from conceptnb.learning.baselines.supervised import Supervised
 from conceptnb.learning.fitting import fit
 from conceptnb.learning.problem_scores import Learner
 from conceptnb.learning.recipes import BEST, INTERVENTIONAL
-from conceptnb.results.show import Table
-from conceptnb.studies.runner import Plan, Sample, Study, Task
-from conceptnb.studies.scored_fits import fit_and_score
-from conceptnb.studies.summarise import grouped, summary
+from conceptnb.results.show import Table, means
+from conceptnb.studies.runner import Plan, Row, Sample, Study, Task
+from conceptnb.studies.scored_fits import (
+    consecutive_seeds,
+    draw_problems,
+    fit_and_score,
+    shortened,
+    spoilt_tasks,
+)
+from conceptnb.studies.summarise import summary
 
 __all__ = ["METHODS", "STUDY", "comparison_table", "fit_method", "mcc_within"]
 
-Row = dict[str, Any]
 _SCORES = ("r2", "mcc", "mcc_within", "r2_cross", "mcc_cross")
 _BY = ("method", "mixing", "n", "dz", "dx", "dimensions")
-
-
-def _encoder(setting: Setting) -> Literal["linear", "mlp"]:
-    return "linear" if setting.mixing == "linear" else "mlp"
-
-
 _BASELINES: dict[str, Callable[[Setting, int], Baseline]] = {
     "random projection": lambda s, seed: RandomProjection(s.n, seed=seed),
     "random, 32 dimensions": lambda s, seed: RandomProjection(32, seed=seed),
@@ -46,7 +45,9 @@ _BASELINES: dict[str, Callable[[Setting, int], Baseline]] = {
     ),
     "classifier": lambda s, seed: EnvironmentClassifier(seed=seed),
     "iVAE": lambda s, seed: IVAE(s.d_z, seed=seed),
-    "supervised": lambda s, seed: Supervised(_encoder(s), seed=seed),
+    "supervised": lambda s, seed: Supervised(
+        "linear" if s.mixing == "linear" else "mlp", seed=seed
+    ),
 }
 _RECIPES = {"interventional": INTERVENTIONAL, "concepts": BEST}
 METHODS = (*list(_BASELINES)[:-1], *_RECIPES, "supervised")
@@ -84,9 +85,7 @@ def fit_method(name: str, problems: Sequence[Problem], epochs: int | None = None
         raise ValueError(f"name must be one of {', '.join(METHODS)}, got {name!r}")
     first = problems[0]
     if name in _RECIPES:
-        recipe = _RECIPES[name]
-        training = replace(recipe.training, epochs=epochs or recipe.training.epochs)
-        return fit(problems, replace(recipe, training=training))
+        return fit(problems, shortened(_RECIPES[name], epochs))
     method = _BASELINES[name](first.setting, first.seed)
     if epochs is not None and hasattr(method, "budget"):
         method.set_params(budget=Budget(epochs=epochs))
@@ -95,7 +94,9 @@ def fit_method(name: str, problems: Sequence[Problem], epochs: int | None = None
 
 
 def mcc_within(problem: Problem, Z: Array, learned: Array) -> float:
-    """MCC in each component of the base by itself, averaged over components.
+    """Return the MCC in each component of the base by itself, averaged over components.
+
+    A representation that only tells components apart has none.
 
     Parameters
     ----------
@@ -137,7 +138,7 @@ def comparison_table(rows: Sequence[Row]) -> Table:
                 "method": row["method"],
                 "dimensions": row["dimensions"],
             }
-            | {label: [row[f"{key}_mean"], row[f"{key}_std"]] for label, key in columns.items()}
+            | means(row, columns)
             for row in rows
         ],
         ".2f",
@@ -154,13 +155,10 @@ def _compare(
 ) -> list[Row]:
     """Fit one method to a setting's problems and score its representation of fresh base samples.
 
-    MCC matches dimensions to concepts by the best assignment, and R² fits an affine map, on the
-    samples that they score. A method with k > n dimensions has more choice in both. The
-    cross-fitted scores choose on one half and score on the other. MCC within components is
-    taken in each component of the base by itself and averaged: a representation that only tells
-    components apart has none.
+    With k > n dimensions there is more choice in the assignment of MCC and the map of R²: the
+    cross-fitted scores choose on one half and score on the other.
     """
-    problems = [draw_problem(Setting(*setting), seed, samples=samples) for seed in seeds]
+    problems = draw_problems(setting, seeds, samples)
     rows = fit_and_score(
         problems, lambda seen: fit_method(method, seen, epochs), measure=_measure, wrong=wrong
     )
@@ -180,10 +178,7 @@ def _measure(learner: Learner, problem: Problem, Z: Array, learned: Array) -> Ma
 
 def _rows(runs: list[Row]) -> list[Row]:
     """Return a row per method and setting."""
-    rows = summary(runs, _BY, _SCORES)
-    for row, group in zip(rows, grouped(runs, _BY).values(), strict=True):
-        row["cpu_seconds"] = group[0]["cpu_seconds"]
-    return rows
+    return summary(runs, _BY, _SCORES, ["cpu_seconds"])
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
@@ -196,21 +191,12 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _plans(args: argparse.Namespace) -> list[Plan]:
-    if args.seeds < 1 or args.samples < 10 or not 1 <= args.rows <= len(TABLE_1):
-        raise ValueError(
-            f"--seeds must be at least 1, --samples at least 10, --rows 1 to {len(TABLE_1)}"
-        )
-    seeds = list(range(PAPER_SEEDS[0], PAPER_SEEDS[0] + args.seeds))
+    seeds = consecutive_seeds(args.seeds)
+    if args.samples < 10 or not 1 <= args.rows <= len(TABLE_1):
+        raise ValueError(f"--samples must be at least 10, --rows 1 to {len(TABLE_1)}")
+    common = {"seeds": seeds, "samples": args.samples}
     tasks = [
-        Task(
-            _compare,
-            {
-                "setting": [s.mixing, s.n, s.d_z, s.d_x],
-                "method": method,
-                "seeds": seeds,
-                "samples": args.samples,
-            },
-        )
+        Task(_compare, {"setting": list(astuple(s)), "method": method, **common})
         for s in TABLE_1[: args.rows]
         for method in (METHODS if args.method == "all" else (args.method,))
     ]
@@ -227,17 +213,7 @@ def _plans(args: argparse.Namespace) -> list[Plan]:
                 "data": "synthetic, drawn as in Appendix G; the authors' environments",
                 "scores": "on 5000 fresh base samples",
             },
-            sample=Sample(
-                task,
-                _SCORES,
-                {
-                    f"{what} of environments spoilt": Task(
-                        _compare, task.arguments | {"wrong": what}
-                    )
-                    for what in ("labels", "targets")
-                },
-                by=_BY,
-            ),
+            sample=Sample(task, _SCORES, spoilt_tasks(task), by=_BY),
         )
     ]
 

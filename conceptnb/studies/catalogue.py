@@ -43,14 +43,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def described(result: results.Result, changed: list[str]) -> str:
-    """Return two lines on a table: its state, and its command, seeds, processor and age.
-
-    Parameters
-    ----------
-    result : Result
-    changed : list of str
-        Code and data that have changed since it was computed.
-    """
+    """Return two lines on a table: what has changed, and its command, seeds, processor and age."""
     more = f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
     state = f"STALE: {', '.join(changed[:_NAMED])}{more}" if changed else "current"
     try:

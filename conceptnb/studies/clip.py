@@ -1,8 +1,7 @@
 """``conceptnb reproduce clip``: Tables 2 to 5 for any CLIP models and images (Appendix D).
 
-The same images are embedded by several models. For each model and factor directions are learned
-on one half and judged on the other; trained models are compared in pairs, and so are untrained
-ones, the control.
+For each model and factor directions are learned on one half of the images and judged on the other;
+trained models are compared in pairs, and so are untrained ones, the control.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,72 +31,10 @@ Embeddings = dict[str, NDArray[np.float32]]
 Reports = dict[str, dict[str, directions.FactorReport]]
 
 
-class _Separation(TypedDict):
-    """What one model knows of one factor."""
-
-    table: Literal["separation"]
-    model: str
-    factor: str
-    eta2: float
-    eta2_paper: float
-    accuracy_one_dimension: float
-    accuracy_two_dimensions: float
-    dimensions: int
-    accuracy: float
-    order_cosine_mean: float
-    order_cosine_min: float
-    n_train: int
-    n_test: int
-
-
-class _Valuation(TypedDict):
-    """Valuations of one value of a factor in one model (Tables 2 to 4)."""
-
-    table: Literal["valuations"]
-    model: str
-    factor: str
-    value: str
-    mean: float
-    std: float
-
-
-class _Agreement(TypedDict):
-    """How two models agree on one factor (Table 5)."""
-
-    table: Literal["agreement"]
-    models: list[str]
-    factor: str
-    correlation_paper: float
-    dimensions: list[int]
-    canonical: list[float]
-    smallest_over_splits: list[float]
-
-
-class _Reading(TypedDict):
-    """How two models agree on one hue, read in one way."""
-
-    table: Literal["readings"]
-    models: list[str]
-    factor: str
-    reading: str
-    dimensions: list[int]
-    accuracies: list[float]
-    canonical: list[float]
-
-
 def _runs(seed: int, split: str, labels: str = "true", **given: Any) -> list[Row]:
     """Return the rows of all tables for some models, each with the seed.
 
-    Parameters
-    ----------
-    seed : int
-        Of the images, the halves and the orders.
-    split : {"half", "first-values"}
-        Random halves as in the paper's text, or the split of the authors' code.
-    labels : {"true", "shuffled"}
-        "shuffled" gives every image the factors of another one: a wrong method.
-    given : dict
-        Arguments of `_embedded`.
+    With "shuffled" labels, a wrong method, every image gets the factors of another one.
     """
     embeddings, factors = _embedded(seed, **given)
     for name, size, values in zip(shapes3d.FACTORS, shapes3d.SIZES, factors.T, strict=True):
@@ -107,15 +44,18 @@ def _runs(seed: int, split: str, labels: str = "true", **given: Any) -> list[Row
         factors = np.random.default_rng(seed).permutation(factors)
     by_name = dict(zip(shapes3d.FACTORS, factors.T, strict=True))
     reports = {name: _report(Z, by_name, factors, seed, split) for name, Z in embeddings.items()}
-    pairs = list(combinations(embeddings, 2))
-    rows = [
-        *(row for name, report in reports.items() for row in _separations(name, report, seed)),
-        *(row for name, report in reports.items() for row in _valuations(name, report)),
-        *(row for pair in pairs for row in _agreements(pair, reports, embeddings, by_name, seed)),
-        *(row for pair in pairs for row in _readings(pair, embeddings, by_name, seed)),
-    ]
-    keys = [{"model": " and ".join(r["models"])} if "models" in r else {} for r in rows]  # type: ignore
-    return [{**row, **key, "seed": seed} for row, key in zip(rows, keys, strict=True)]
+    rows: list[Row] = []
+    for name, report in reports.items():
+        separations, valuations = _separations(report, seed), _valuations(report)
+        rows += [{"table": "separation", "model": name, **row} for row in separations]
+        rows += [{"table": "valuations", "model": name, **row} for row in valuations]
+    for pair in combinations(embeddings, 2):
+        key = {"models": list(pair), "model": " and ".join(pair)}
+        agreements = _agreements(pair, reports, embeddings, by_name, seed)
+        rows += [{"table": "agreement", **key, **row} for row in agreements]
+        readings = _readings(pair, embeddings, by_name, seed)
+        rows += [{"table": "readings", **key, **row} for row in readings]
+    return [row | {"seed": seed} for row in rows]
 
 
 def _separation_runs(**given: Any) -> list[Row]:
@@ -167,16 +107,13 @@ def _report(
     return found
 
 
-def _separations(
-    model: str, reports: Mapping[str, directions.FactorReport], seed: int
-) -> Iterator[_Separation]:
+def _separations(reports: Mapping[str, directions.FactorReport], seed: int) -> Iterator[Row]:
+    """Yield what one model knows of each factor."""
     for factor, report in reports.items():
         cosines = directions.order_dependence(
             report.paper.regressions_.coefficients, N_ORDERS, np.random.default_rng(seed)
         )
         yield {
-            "table": "separation",
-            "model": model,
             "factor": factor,
             "eta2": round(report.eta2, 4),
             "eta2_paper": round(report.eta2_paper, 4),
@@ -191,13 +128,12 @@ def _separations(
         }
 
 
-def _valuations(model: str, reports: Mapping[str, directions.FactorReport]) -> Iterator[_Valuation]:
+def _valuations(reports: Mapping[str, directions.FactorReport]) -> Iterator[Row]:
+    """Yield the valuations of one model (Tables 2 to 4)."""
     for factor, report in reports.items():
         words, table = shapes3d.factor_labels(factor), report.table
         for value, mean, std in zip(table.values, table.means, table.stds, strict=True):
             yield {
-                "table": "valuations",
-                "model": model,
                 "factor": factor,
                 "value": words[int(value)],
                 "mean": round(float(mean[0]), 4),
@@ -211,7 +147,8 @@ def _agreements(
     embeddings: Embeddings,
     labels: Mapping[str, NDArray[np.intp]],
     seed: int,
-) -> Iterator[_Agreement]:
+) -> Iterator[Row]:
+    """Yield how two models agree on each factor (Table 5)."""
     A, B = (embeddings[name] for name in pair)
     for factor, values in labels.items():
         rng = np.random.default_rng(seed + 1)
@@ -219,16 +156,11 @@ def _agreements(
         found = directions.agreement(reports[pair[0]][factor], A, reports[pair[1]][factor], B)
         assert found.paper is not None
         yield {
-            "table": "agreement",
-            "models": list(pair),
             "factor": factor,
             "correlation_paper": round(found.paper, 4),
             "dimensions": list(found.dimensions),
             "canonical": found.canonical.round(4).tolist(),
-            "smallest_over_splits": [
-                round(float(smallest.mean()), 4),
-                round(float(smallest.std()), 4),
-            ],
+            "smallest_over_splits": [round(float(f(smallest)), 4) for f in (np.mean, np.std)],
         }
 
 
@@ -237,7 +169,8 @@ def _readings(
     embeddings: Embeddings,
     labels: Mapping[str, NDArray[np.intp]],
     seed: int,
-) -> Iterator[_Reading]:
+) -> Iterator[Row]:
+    """Yield how two models agree on each hue, read in each way."""
     A, B = (embeddings[name] for name in pair)
     for factor, values in labels.items():
         if not factor.endswith("_hue"):
@@ -245,8 +178,6 @@ def _readings(
         found = directions.cyclic_readings(A, B, values, np.random.default_rng(seed))
         for name, reading in found.items():
             yield {
-                "table": "readings",
-                "models": list(pair),
                 "factor": factor,
                 "reading": name,
                 "dimensions": list(reading.dimensions),
@@ -256,11 +187,10 @@ def _readings(
 
 
 def _summarise(runs: list[Row]) -> list[Row]:
-    """Return the rows of one table after the other, as the types above say."""
-    tables = ("separation", "valuations", "agreement", "readings")
+    """Return the rows of one table after the other, without seeds and names of pairs."""
     return [
         {key: row[key] for key in row if key != "seed" and not (key == "model" and "models" in row)}
-        for table in tables
+        for table in ("separation", "valuations", "agreement", "readings")
         for row in runs
         if row["table"] == table
     ]
@@ -295,9 +225,10 @@ def _plans(args: argparse.Namespace) -> list[Plan]:
     names = [name for word in args.models for name in groups.get(word, [word])]
     given = {"data": args.data, "images": args.images, "split": args.split, "cache": args.cache}
     given |= {"seed": args.seed}
+    kind = shapes3d.RenderedShapes if args.data == "rendered" else shapes3d.PublishedShapes
     controls = [name for name in names if name.endswith("-untrained")]
     trained = [name for name in names if name not in controls]
-    sampled = given | {"models": trained[:1] or controls[:1]}
+    sampled = Task(_separation_runs, given | {"models": trained[:1] or controls[:1]})
     return [
         Plan(
             file="clip",
@@ -307,29 +238,25 @@ def _plans(args: argparse.Namespace) -> list[Plan]:
             notes={
                 "paper_table": "table2",  # pages show it with tables 3 to 5
                 "images": args.images,
-                "data": _source(args.data),
-                "models": {Path(n).stem if n not in SOURCES else n: _weights(n) for n in names},
+                "data": kind.source,
+                "models": {
+                    name if name in SOURCES else Path(name).stem: SOURCES.get(
+                        name, f"the local checkpoint {Path(name).name}"
+                    )
+                    for name in names
+                },
                 "split": args.split,
                 "orders": N_ORDERS,
             },
             prepare=partial(_prepare, args.seed, names, args.data, args.images, args.cache),
             sample=Sample(
-                task=Task(_separation_runs, sampled),
+                task=sampled,
                 columns=("eta2", "accuracy", "accuracy_one_dimension"),
                 by=("table", "model"),
-                wrong={"labels shuffled": Task(_separation_runs, sampled | {"labels": "shuffled"})},
+                wrong={"labels shuffled": sampled.but(labels="shuffled")},
             ),
         )
     ]
-
-
-def _source(data: str) -> str:
-    kinds = shapes3d.RenderedShapes, shapes3d.PublishedShapes
-    return kinds[data != "rendered"].source
-
-
-def _weights(name: str) -> str:
-    return SOURCES.get(name, f"the local checkpoint {Path(name).name}")
 
 
 def _prepare(seed: int, models: list[str], data: str, images: int, cache: str | None) -> None:
@@ -362,13 +289,7 @@ def paper_columns() -> dict[str, dict[str, list[list[float]]]]:
 
 
 def beside_paper(ours: Mapping[str, Mapping[str, directions.ValuationTable]]) -> Table:
-    """Return Tables 2 to 4: valuations of our models, and the paper's beside them.
-
-    Parameters
-    ----------
-    ours : mapping of str to mapping of str to ValuationTable
-        By model and factor.
-    """
+    """Return Tables 2 to 4: valuations of our models by factor, and the paper's beside them."""
     columns = paper_columns()
     rows = [
         {"factor": factor.replace("_", " "), "value": label}
@@ -384,20 +305,7 @@ def beside_paper(ours: Mapping[str, Mapping[str, directions.ValuationTable]]) ->
 
 
 def valuation_columns(result: Result, factors: Sequence[str]) -> Result:
-    """Return mean ± standard deviation of valuations by value, a column per model.
-
-    Parameters
-    ----------
-    result : Result
-        What ``conceptnb reproduce clip`` computed.
-    factors : sequence of str
-        Names of the factors to show.
-
-    Raises
-    ------
-    ValueError
-        If `result` holds no valuations.
-    """
+    """Return mean ± standard deviation of valuations of some factors, a column per model."""
     rows: dict[tuple[str, str], Row] = {}
     for row in _table(result, "valuations"):
         if row["factor"] in factors and not row["model"].endswith("-untrained"):
@@ -426,10 +334,10 @@ def agreement_rows(result: Result, table: Literal["agreement", "readings"] = "ag
     result : Result
         What ``conceptnb reproduce clip`` computed.
     table : {"agreement", "readings"}
-        "agreement": Table 5, a row per factor. Beside the correlation of the paper's directions
-        stand the canonical correlations of the concepts in their proper dimensions, and the
-        smallest of them as mean ± standard deviation over five random halves. "readings": a row
-        per hue and way to read it; see `conceptnb.embeddings.directions.cyclic_readings`.
+        "agreement": Table 5, a row per factor, with the canonical correlations of the concepts
+        in their proper dimensions, and the smallest of them as mean ± standard deviation over five
+        random halves. "readings": a row per hue and way to read it; see
+        `conceptnb.embeddings.directions.cyclic_readings`.
     """
     shown = []
     for row in _table(result, table):

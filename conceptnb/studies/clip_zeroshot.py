@@ -1,8 +1,4 @@
-"""``conceptnb reproduce clip-zeroshot``: the shipped CLIP models on combinations never trained on.
-
-What is measured are the weights that come with the package. How they were trained stands beside
-them, in ``shapes-KIND.json``, and in the notes of the table.
-"""
+"""``conceptnb reproduce clip-zeroshot``: the shipped CLIP models on unseen combinations."""
 
 from __future__ import annotations
 
@@ -15,21 +11,13 @@ import numpy as np
 from conceptnb.embeddings import clip, shapes3d
 from conceptnb.studies.runner import Plan, Row, Sample, Study, Task
 
-SEED = 1
+_SEED = 1
 
 
 def _runs(kind: str, seed: int, images: int, labels: str = "true") -> list[Row]:
     """Return accuracies by factor: trained on both kinds of combinations, untrained on new ones.
 
-    Parameters
-    ----------
-    kind : {"vit", "resnet"}
-    seed : int
-        Of the images and of the captions that classes are means over.
-    images : int
-        Images per row.
-    labels : {"true", "shuffled"}
-        "shuffled" is a wrong method: every image is judged by the factors of another one.
+    With "shuffled" labels, a wrong method, every image is judged by the factors of another one.
     """
     rng = np.random.default_rng(seed)
     factors = shapes3d.sample_factors(15 * images, rng)
@@ -79,13 +67,16 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 def _plans(args: argparse.Namespace) -> list[Plan]:
     if not 1 <= args.images <= shapes3d.N_IMAGES // 20:
         raise ValueError(f"--images {args.images} must lie in [1, {shapes3d.N_IMAGES // 20}]")
-    given = {"seed": SEED, "images": args.images}
+    tasks = [
+        Task(_runs, {"seed": _SEED, "images": args.images, "kind": kind})
+        for kind in clip.SMALL_KINDS
+    ]
     return [
         Plan(
             file="clip_zeroshot",
-            tasks=[Task(_runs, given | {"kind": kind}) for kind in clip.SMALL_KINDS],
+            tasks=tasks,
             summarise=_summarise,
-            seeds=[SEED],
+            seeds=[_SEED],
             notes={
                 "what": "zero-shot accuracy of small CLIP models trained here on rendered images; "
                 "not OpenAI's CLIP and not the published 3D Shapes",
@@ -95,12 +86,10 @@ def _plans(args: argparse.Namespace) -> list[Plan]:
                 "training": {kind: _training(kind) for kind in clip.SMALL_KINDS},
             },
             sample=Sample(
-                task=Task(_runs, given | {"kind": "vit"}),
+                task=tasks[0],
                 columns=("accuracy", "accuracy_mean_captions"),
                 by=("kind", "weights", "combinations"),
-                wrong={
-                    "labels shuffled": Task(_runs, given | {"kind": "vit", "labels": "shuffled"})
-                },
+                wrong={"labels shuffled": tasks[0].but(labels="shuffled")},
             ),
         )
     ]

@@ -1,8 +1,7 @@
 """``conceptnb reproduce neighbours``: components found without labels, beside those with them.
 
-Every method is given the same embedding. Its components are matched to concepts on one half of
-the samples and judged on the other; the concepts of the stored table are those of the small
-language models' states, which their toy corpora know by construction.
+The embeddings of the stored table are the small language models' states, whose concepts the toy
+corpora know by construction.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import argparse
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,33 +29,19 @@ from conceptnb.studies.summarise import grouped
 Method = Literal[
     "labels", "environments", "PCA", "ICA", "sparse dictionary", "unmixing", "random directions"
 ]
-METHODS: tuple[Method, ...] = (
-    "labels",
-    "environments",
-    "PCA",
-    "ICA",
-    "sparse dictionary",
-    "unmixing",
-    "random directions",
-)
+METHODS: tuple[Method, ...] = get_args(Method)
 STATE_CONCEPTS = ("category", "speaker", "truth")
 COMPONENTS = (8, 32)  # how many there are is not known: few, and as many as with sentences
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a method makes of the test samples, matched to the concepts.
-
-    Parameters
-    ----------
-    eta2 : dict of str to float
-        Share of the matched component's variance that lies between a concept's values.
-    mcc : float
-        Mean over concepts of the absolute correlation with the values, in their order.
-    """
+    """What a method makes of the test samples, matched to the concepts."""
 
     eta2: dict[str, float]
+    """Share of the matched component's variance that lies between a concept's values."""
     mcc: float
+    """Mean over concepts of the absolute correlation with the values, in their order."""
 
 
 def find(
@@ -72,15 +57,13 @@ def find(
     Parameters
     ----------
     method : one of `METHODS`
-        "labels" is the supervised direction of `conceptnb.embeddings.directions` for each concept,
-        "environments" the contrastive learner of Section 6, which gets all samples as its base and
-        two data sets per concept, of its first and of its last value, and is told only which belong
-        to one concept. The others see nothing of either until components are matched; "unmixing"
-        is that of log-posteriors, `conceptnb.embeddings.unmixing`.
+        "labels" is `ConceptDirections` for each concept; "environments" the contrastive learner of
+        Section 6 with all samples as its base and two data sets per concept, of its first and last
+        value. The others see no labels until components are matched.
     Z : array-like of shape (samples, dimensions)
         Embeddings.
     labels : mapping of str to array-like of shape (samples,)
-        Values of each concept, by name.
+        Values of each concept.
     n_components : int
         Leading principal components that each method works on, whitened but for the sparse
         dictionary, which has twice as many atoms.
@@ -156,11 +139,13 @@ def _fit(
     match method:
         case "labels":
             fits = [ConceptDirections().fit(white, values) for values in labels.values()]
-            fitted = _projection(np.array([fit.directions_[0] for fit in fits]).T)
+            W = np.array([fit.directions_[0] for fit in fits]).T
+            fitted = FunctionTransformer(lambda white: white @ W)
         case "environments":
             fitted = _fit_environments(white, labels, rng)
         case "random directions":
-            fitted = _projection(rng.normal(size=(white.shape[1], white.shape[1])))
+            R = rng.normal(size=(white.shape[1], white.shape[1]))
+            fitted = FunctionTransformer(lambda white: white @ R)
         case "PCA":
             fitted = FunctionTransformer()
         case "unmixing":
@@ -168,14 +153,10 @@ def _fit(
         case "sparse dictionary":
             fitted = _fit_dictionary(white, np.sqrt(pca.explained_variance_), rng)
         case "ICA":
-            fitted = FastICA(
-                whiten="unit-variance", max_iter=400, tol=1e-3, random_state=_seed(rng)
-            ).fit(white)
+            seed = _seed(rng)
+            ica = FastICA(whiten="unit-variance", max_iter=400, tol=1e-3, random_state=seed)
+            fitted = ica.fit(white)
     return fitted
-
-
-def _projection(W: Array) -> FunctionTransformer:
-    return FunctionTransformer(lambda white: white @ W)
 
 
 def _fit_environments(
@@ -228,13 +209,11 @@ class States:
     points : ndarray of shape (samples, hidden size)
         What the model predicts the next token from.
     concepts : dict of str to ndarray of shape (samples,)
-        Values by name, one of `STATE_CONCEPTS`: the question's category; who is named as speaker,
-        0 for none; whether the answer is true.
+        The question's category; the speaker named, 0 for none; whether the answer is true.
     questions : ndarray of shape (samples,)
-        Which question a sample belongs to: what is learned on one should be judged on others.
+        Which question a sample belongs to.
     log_odds : ndarray of shape (samples,), or None
-        The model's own log-odds, at that token, between the mark of truth and the mark of
-        falsehood of the question's category. A linear function of `points` within a category.
+        The model's own log-odds of the marks of truth and falsehood of the question's category.
         None in a corpus whose marks name the speaker.
     """
 
@@ -314,49 +293,37 @@ def _runs(
 ) -> list[Row]:
     """Judge methods, and controls, on the states of small models: η² by concept.
 
-    Components are learned and matched on half of the questions and judged on the other half.
-    Method "shuffled labels" is "labels" with values that belong to other samples. Method "log-odds
-    of marks" is no search: the model's own log-odds of truth, where its marks tell truth.
-
-    Parameters
-    ----------
-    corpus, trained
-        As in `language_states`.
-    seeds : sequence of int
-        Of the models, which also seed the halves and the solvers.
-    methods, sizes
-        Of `METHODS` and `COMPONENTS`; the controls come with all of them.
-    labels : {"true", "shuffled"}
-        "shuffled" is a wrong method: every sample gets the values of another one.
+    The controls come with all methods: "shuffled labels" is "labels" with values of other samples,
+    and "log-odds of marks" the model's own log-odds of truth, where its marks tell truth. With
+    "shuffled" labels, a wrong method, every sample gets the values of another one.
     """
-    rows = []
+    rows: list[Row] = []
+
+    def add(method: str, size: int | None, eta2: Mapping[str, float]) -> None:
+        rounded = {name: round(eta2[name], 4) if name in eta2 else None for name in STATE_CONCEPTS}
+        key = {"corpus": corpus, "seed": seed, "trained": trained}
+        rows.append(key | {"components": size, "method": method} | rounded)
+
     for seed in seeds:
         states = language_states(corpus, seed, trained)
         concepts = dict(states.concepts)
         if labels == "shuffled":
             order = np.random.default_rng(seed).permutation(len(states.points))
             concepts = {name: values[order] for name, values in concepts.items()}
-        key = {"corpus": corpus, "seed": seed, "trained": trained}
         for size in sizes:
             for method in methods:
                 rng = np.random.default_rng([seed, size])
                 found = find(method, states.points, concepts, size, rng, states.questions)
-                rows.append(key | {"components": size, "method": method} | _rounded(found.eta2))
+                add(method, size, found.eta2)
             if methods == METHODS:
                 rng = np.random.default_rng([seed, size])
                 shuffled = {name: rng.permutation(values) for name, values in concepts.items()}
                 found = find("labels", states.points, shuffled, size, rng, states.questions)
-                method_key = {"components": size, "method": "shuffled labels"}
-                rows.append(key | method_key | _rounded(found.eta2))
+                add("shuffled labels", size, found.eta2)
         if states.log_odds is not None and methods == METHODS:
             truth = separation(states.log_odds, concepts["truth"])
-            method_key = {"components": None, "method": "log-odds of marks"}
-            rows.append(key | method_key | _rounded({"truth": truth}))
+            add("log-odds of marks", None, {"truth": truth})
     return rows
-
-
-def _rounded(eta2: Mapping[str, float]) -> Row:
-    return {name: round(eta2[name], 4) if name in eta2 else None for name in STATE_CONCEPTS}
 
 
 def _summarise(runs: list[Row]) -> list[Row]:
@@ -391,8 +358,9 @@ def _plans(args: argparse.Namespace) -> list[Plan]:
     if not models:
         raise ValueError(f"no small model has --corpora {args.corpora} and --seeds {args.seeds}")
     # Solvers with random starts end elsewhere on another processor; these do not.
-    sampled = {"corpus": "alike", "seeds": [0, 1, 2], "trained": True, "sizes": [8]}
-    sampled |= {"methods": ["labels", "environments", "PCA", "random directions"]}
+    given = {"corpus": "alike", "seeds": [0, 1, 2], "trained": True, "sizes": [8]}
+    methods = ["labels", "environments", "PCA", "random directions"]
+    sampled = Task(_runs, given | {"methods": methods})
     return [
         Plan(
             file="neighbours",
@@ -410,10 +378,10 @@ def _plans(args: argparse.Namespace) -> list[Plan]:
                 "rows_on_page": 24,  # trained models, the smaller size
             },
             sample=Sample(
-                task=Task(_runs, sampled),
+                task=sampled,
                 columns=STATE_CONCEPTS,
                 by=("corpus", "trained", "components", "method"),
-                wrong={"labels shuffled": Task(_runs, sampled | {"labels": "shuffled"})},
+                wrong={"labels shuffled": sampled.but(labels="shuffled")},
             ),
         )
     ]

@@ -4,27 +4,33 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, astuple, replace
 from typing import Any
 
 import numpy as np
 import torch
 
-from conceptnb.core.problems import PAPER_SEEDS, TABLE_1, Problem, Setting, draw_problem
+from conceptnb.core.problems import PAPER_SEEDS, TABLE_1
 from conceptnb.core.validation import Array
 from conceptnb.learning.data import stack
 from conceptnb.learning.fitting import fit, smallest_of_the_best
 from conceptnb.learning.losses import contrastive_losses
 from conceptnb.learning.recipes import Recipe
 from conceptnb.learning.training import TrainingConfig
-from conceptnb.results.show import Table
-from conceptnb.studies.runner import Plan, Sample, Study, Task
-from conceptnb.studies.scored_fits import fit_and_score
+from conceptnb.results.show import Table, means
+from conceptnb.studies.runner import Plan, Row, Sample, Study, Task
+from conceptnb.studies.scored_fits import (
+    consecutive_seeds,
+    draw_problems,
+    fit_and_score,
+    setting_columns,
+    shortened,
+    spoilt_tasks,
+)
 from conceptnb.studies.summarise import grouped, summary
 
 __all__ = ["STUDY", "VARIANTS", "variant_table"]
 
-Row = dict[str, Any]
 _COMMON = Recipe(
     whitening="plain",
     skip=True,
@@ -59,8 +65,7 @@ def variant_table(rows: Sequence[Row]) -> Table:
     columns = {"R²": "r2", "MCC": "mcc", "excess loss": "excess_loss"}
     return Table(
         [
-            {"mixing": row["mixing"], "variant": row["variant"]}
-            | {label: [row[f"{key}_mean"], row[f"{key}_std"]] for label, key in columns.items()}
+            {"mixing": row["mixing"], "variant": row["variant"]} | means(row, columns)
             for row in rows
         ],
         ".3f",
@@ -76,8 +81,8 @@ def _fit_variant(
     wrong: str | None = None,
 ) -> list[Row]:
     """Fit a setting's problems by one variant, and score them on fresh base samples."""
-    recipe = _shortened(VARIANTS[variant], epochs)
-    problems = _draw(setting, seeds, samples)
+    recipe = shortened(VARIANTS[variant], epochs)
+    problems = draw_problems(setting, seeds, samples)
     rows = fit_and_score(problems, lambda seen: fit(seen, recipe), wrong=wrong)
     return [{"study": "variants", "variant": variant} | row for row in rows]
 
@@ -89,14 +94,9 @@ def _choose_n(
     samples: int,
     epochs: int | None = None,
 ) -> list[Row]:
-    """Choose the number of concepts by held-out loss alone, which Step 3 says is identifiable.
-
-    The general head is fitted for every candidate. The smallest candidate is chosen whose
-    held-out losses, row by row, are not above those of the best one by more than two
-    standard errors of their difference.
-    """
-    recipe = _shortened(VARIANTS["general head, softmax, L1"], epochs)
-    problems = _draw(setting, seeds, samples)
+    """Choose the number of concepts by held-out loss of the general head alone (Step 3)."""
+    recipe = shortened(VARIANTS["general head, softmax, L1"], epochs)
+    problems = draw_problems(setting, seeds, samples)
     environment = problems[0].environment
     oracle = _held_out_losses(np.stack([p.log_odds() for p in problems]), environment)
     X = np.stack([p.X for p in problems])
@@ -107,26 +107,16 @@ def _choose_n(
         ]
     )  # (candidates, problems, rows)
     chosen = [smallest_of_the_best(losses[:, k]) for k in range(len(problems))]
-    s = problems[0].setting
-    setting_columns = {"mixing": s.mixing, "n": s.n, "dz": s.d_z, "dx": s.d_x}
     return [
-        {"study": "number", "variant": f"n = {n}", **setting_columns, "seed": problem.seed}
+        {"study": "number", "variant": f"n = {n}", **setting_columns(problem.setting)}
         | {
+            "seed": problem.seed,
             "excess_loss": round(float((losses[i, k] - oracle[k]).mean()), 6),
             "chosen": chosen[k] == i,
         }
         for i, n in enumerate(candidates)
         for k, problem in enumerate(problems)
     ]
-
-
-def _shortened(recipe: Recipe, epochs: int | None) -> Recipe:
-    training = replace(recipe.training, epochs=epochs or recipe.training.epochs)
-    return replace(recipe, training=training)
-
-
-def _draw(setting: list[Any], seeds: Sequence[int], samples: int) -> list[Problem]:
-    return [draw_problem(Setting(*setting), seed, samples=samples) for seed in seeds]
 
 
 def _held_out_losses(log_odds: Array, environment: np.ndarray) -> Array:
@@ -137,18 +127,14 @@ def _held_out_losses(log_odds: Array, environment: np.ndarray) -> Array:
 
 def _rows(runs: list[Row]) -> list[Row]:
     """Return a row per variant of each setting, and one per candidate for n."""
-    rows = []
-    for (study,), own in grouped(runs, ["study"]).items():
-        scores = ["excess_loss"] if study == "number" else ["r2", "mcc", "excess_loss"]
-        by = ("study", "variant", "mixing", "n", "dz", "dx")
-        for group in grouped(own, by).values():
-            row = summary(group, by, scores)[0]
-            if study == "number":
-                row["chosen"] = sum(run["chosen"] for run in group)
-            else:
-                row["cpu_seconds"] = group[0]["cpu_seconds"]
-            rows.append(row)
-    return rows
+    by = ("study", "variant", "mixing", "n", "dz", "dx")
+    fits, choices = (
+        [run for run in runs if run["study"] == study] for study in ("variants", "number")
+    )
+    numbers = summary(choices, by, ["excess_loss"])
+    for row, own in zip(numbers, grouped(choices, by).values(), strict=True):
+        row["chosen"] = sum(run["chosen"] for run in own)
+    return summary(fits, by, ["r2", "mcc", "excess_loss"], ["cpu_seconds"]) + numbers
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
@@ -157,10 +143,10 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _plans(args: argparse.Namespace) -> list[Plan]:
-    if args.seeds < 1 or args.samples < 10:
-        raise ValueError("--seeds must be at least 1 and --samples at least 10")
-    seeds = list(range(PAPER_SEEDS[0], PAPER_SEEDS[0] + args.seeds))
-    settings = [[s.mixing, s.n, s.d_z, s.d_x] for s in _SETTINGS]
+    seeds = consecutive_seeds(args.seeds)
+    if args.samples < 10:
+        raise ValueError(f"--samples must be at least 10, got {args.samples}")
+    settings = [list(astuple(s)) for s in _SETTINGS]
     common: dict[str, Any] = {"seeds": seeds, "samples": args.samples}
     tasks = [
         Task(_fit_variant, {"setting": setting, "variant": name, **common})
@@ -168,10 +154,7 @@ def _plans(args: argparse.Namespace) -> list[Plan]:
         for name in VARIANTS
     ]
     task = tasks[list(VARIANTS).index("tied β, softmax")]
-
-    def but(**changes: Any) -> Task:
-        return Task(_fit_variant, task.arguments | changes)
-
+    free = {"β free in each environment": task.but(variant="known targets, softmax")}
     choice = Task(_choose_n, {"setting": settings[0], "candidates": _CANDIDATES, **common})
     return [
         Plan(
@@ -188,11 +171,7 @@ def _plans(args: argparse.Namespace) -> list[Plan]:
             sample=Sample(
                 task,
                 ("r2", "mcc", "held_out_loss", "excess_loss"),
-                {
-                    "labels shuffled": but(wrong="labels"),
-                    "targets exchanged": but(wrong="targets"),
-                    "β free in each environment": but(variant="known targets, softmax"),
-                },
+                spoilt_tasks(task) | free,
                 by=("mixing", "study"),
             ),
         )

@@ -26,21 +26,21 @@ from conceptnb.learning.baselines.supervised import Supervised
 from conceptnb.learning.fitting import fit
 from conceptnb.learning.problem_scores import SCORED_SAMPLES, Learner, evaluate
 from conceptnb.learning.recipes import BEST
+from conceptnb.studies.runner import Row
 from conceptnb.studies.scored_fits import fit_and_score
-from conceptnb.studies.summarise import summary
+from conceptnb.studies.summarise import grouped, summary
 from conceptnb.theory.read_off import peeling_order, read_valuations
 
 __all__ = ["Cell", "cell_row", "cell_rows", "cell_runs", "draw", "sized_design"]
 
-Row = dict[str, Any]
 DesignKind = Literal["authors", "star", "path", "sized"]
 _READ = 2000
 """Fresh base samples that the true log-odds are solved at."""
 _BOUND_ROWS = 50_000
 """Rows that find the bounds, at most."""
-_SCORES = ("held_out_loss", "oracle_loss", "excess_loss", "r2", "mcc")
+_LOSSES = ("held_out_loss", "oracle_loss", "excess_loss")
 _BOUNDS = ("supervised_r2", "supervised_mcc", "projection_r2", "projection_mcc")
-_COLUMNS = (*_SCORES, *_BOUNDS, "read_r2", "read_mcc", "chance_mcc")
+_COLUMNS = (*_LOSSES, "r2", "mcc", *_BOUNDS, "read_r2", "read_mcc", "chance_mcc")
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,6 @@ class Cell:
         The authors' environments, or designs that satisfy Assumption 4: each atom alone and
         one environment with all; the planner's path; ``n_environments`` of :func:`sized_design`.
     n_environments : int, optional
-        For "sized".
     samples : int
         Samples of each concept conditional environment; the base has as many as all.
     variance : float
@@ -66,13 +65,11 @@ class Cell:
     spread : float
         Half width of the box of the base's component means.
     conditioning : str
-        What the environments are drawn from, see
-        :func:`~conceptnb.core.conditioning_distributions.sample_conditioned`.
+        What the environments are drawn from, see `sample_conditioned`.
     noise : float
         Standard deviation of Gaussian noise on x, in units of each column's own.
     rows_per_epoch : int, optional
-        Rows that a network sees per epoch at most, and problems one at a time: for a cost that
-        stays bounded from a thousand samples per environment to a million.
+        Rows that a network sees per epoch at most, and problems one at a time.
     """
 
     setting: Setting
@@ -90,21 +87,11 @@ class Cell:
 
 @dataclass(frozen=True, eq=False)
 class _Drawn(Problem):
-    """A problem whose observations may hold noise, and whose true log-odds are its own.
-
-    Parameters
-    ----------
-    observations : array of shape (samples, d_x)
-    odds : array of shape (samples, m), optional
-        True log-odds given x; given z where x is a noisy nonlinear image, which is a
-        bound that no function of x reaches. By default as without noise.
-    fresh_observations : array of shape (SCORED_SAMPLES, d_x)
-        Of ``fresh(SCORED_SAMPLES)``.
-    """
+    """A problem whose observations may hold noise, and whose true log-odds are its own."""
 
     observations: Array
-    odds: Array | None
-    fresh_observations: Array
+    odds: Array | None  # given x; given z, a bound, where x is a noisy nonlinear image
+    fresh_observations: Array  # of fresh(SCORED_SAMPLES)
 
     @property
     def X(self) -> Array:
@@ -150,33 +137,23 @@ def sized_design(n: int, m: int, variance: float = PAPER_VARIANCE) -> Environmen
 def _build_design(cell: Cell, base: GaussianMixture, atoms: Array) -> EnvironmentDesign:
     """Return the design of a cell; only a planned path looks at the base distribution."""
     n = cell.setting.n
-    if cell.design == "authors":
-        design = paper_design(n)
-        return EnvironmentDesign(design.subsets, design.valuations, cell.variance)
-    if cell.design == "star":
-        # The authors' valuations, 0.2 and -0.1, with alternating signs.
-        signs = np.array([1.0 if i % 2 == 0 else -1.0 for i in range(n)])
-        return tree_design("star", signs[:, None] * [0.2, -0.1], cell.variance)
-    if cell.design == "path":
-        return propose_design(n, cell.variance, base, atoms)
-    if cell.design == "sized":
-        return sized_design(n, n + 1 if cell.n_environments is None else cell.n_environments,
-                            cell.variance)  # fmt: skip
+    match cell.design:
+        case "authors":
+            return replace(paper_design(n), variance=cell.variance)
+        case "star":  # the authors' valuations, 0.2 and -0.1, with alternating signs
+            signs = np.array([1.0 if i % 2 == 0 else -1.0 for i in range(n)])
+            return tree_design("star", signs[:, None] * [0.2, -0.1], cell.variance)
+        case "path":
+            return propose_design(n, cell.variance, base, atoms)
+        case "sized":
+            return sized_design(n, cell.n_environments or n + 1, cell.variance)
     raise ValueError(f"design must be authors, star, path or sized, got {cell.design!r}")
 
 
 def draw(cell: Cell, seed: int) -> _Drawn:
-    """Draw a problem of a cell. Cells with the same seed and sizes share base, atoms and mixing.
+    """Draw a problem, whose ``X`` and ``log_odds()`` include the cell's noise and conditioning.
 
-    Parameters
-    ----------
-    cell : Cell
-    seed : int
-
-    Returns
-    -------
-    Problem
-        Whose ``X`` and ``log_odds()`` are the cell's, noise and conditioning included.
+    Cells with the same seed and sizes share base, atoms and mixing.
     """
     rng = np.random.default_rng(seed)
     base = random_mixture(cell.setting.d_z, rng, spread=cell.spread)
@@ -231,11 +208,6 @@ def _noisy_log_odds(problem: Problem, W: Array, X: Array, scale: Array) -> Array
 def cell_row(cell: Cell, seeds: Sequence[int]) -> Row:
     """Fit the problems of a cell with the book's best recipe and measure all bounds.
 
-    Parameters
-    ----------
-    cell : Cell
-    seeds : sequence of int
-
     Returns
     -------
     dict
@@ -243,17 +215,15 @@ def cell_row(cell: Cell, seeds: Sequence[int]) -> Row:
         where one does not apply. Losses are of the softmax over environments on held-out rows, in
         nats; ``cpu_seconds`` is the fit's share per problem.
     """
-    return cell_rows(cell_runs(asdict(cell), list(seeds)))[0]
+    return cell_rows(cell_runs(cell, seeds))[0]
 
 
-def cell_runs(cell: dict[str, Any], seeds: list[int], wrong: str | None = None) -> list[Row]:
-    """Return the measures of a cell, a row per seed; its arguments are plain JSON values."""
-    own = Cell(**{**cell, "setting": Setting(**cell["setting"])})
+def cell_runs(cell: Cell, seeds: Sequence[int], wrong: str | None = None) -> list[Row]:
+    """Return the measures of a cell, a row per seed."""
     _forget_peak()
-    alone = own.rows_per_epoch is not None
-    groups = [[seed] for seed in seeds] if alone else [seeds]
-    rows = [row for group in groups for row in _scores(own, group, wrong)]
-    varied = {k: v for k, v in cell.items() if k != "setting"}
+    groups = [seeds] if cell.rows_per_epoch is None else [[seed] for seed in seeds]
+    rows = [row for group in groups for row in _scores(cell, group, wrong)]
+    varied = {k: v for k, v in asdict(cell).items() if k != "setting"}
     return [varied | row | {"peak_gb": _peak_gb()} for row in rows]
 
 
@@ -262,8 +232,7 @@ def cell_rows(runs: Sequence[Row]) -> list[Row]:
     measures = {*_COLUMNS, "seed", "cpu_seconds", "peak_gb", "r2_seen", "mcc_seen"}
     by = [name for name in runs[0] if name not in measures]
     rows = summary(runs, by, _COLUMNS)
-    for row in rows:
-        own = [run for run in runs if all(run[name] == row[name] for name in by)]
+    for row, own in zip(rows, grouped(runs, by).values(), strict=True):
         row["cpu_seconds"] = round(float(np.mean([run["cpu_seconds"] for run in own])), 3)
         row["peak_gb"] = max(run["peak_gb"] for run in own)
         row["seeds"] = len(own)
@@ -275,10 +244,10 @@ def _scores(cell: Cell, seeds: Sequence[int], wrong: str | None) -> list[Row]:
     drawn = [draw(cell, seed) for seed in seeds]
     recipe = replace(BEST, training=replace(BEST.training, rows=cell.rows_per_epoch))
 
-    def read(learned: Learner, p: Problem, Z: Array, h: Array) -> Mapping[str, Any]:
+    def read(_: Learner, p: Problem, Z: Array, h: Array) -> Mapping[str, Any]:
         rng = np.random.default_rng((p.seed, 5))
         chance = chance_mcc(p.valuations(Z)[:_READ], h[:_READ], rng, draws=5)
-        return _read_off(cell, p, Z[:_READ]) | {"chance_mcc": round(chance, 6)}
+        return _read_off(cell, p, Z[:_READ]) | {"chance_mcc": chance}
 
     fresh = [p.fresh_observations for p in drawn]
     rows = fit_and_score(
@@ -311,20 +280,18 @@ def _read_off(cell: Cell, problem: Problem, Z: Array) -> dict[str, float | None]
     return {"read_r2": metrics.r2(truth, read), "read_mcc": metrics.mcc(truth, read)}
 
 
-_PROCESS = Path("/proc/self")
-
-
 def _forget_peak() -> None:
     """Let Linux count this process's peak memory from now on."""
-    if (_PROCESS / "clear_refs").exists():
-        (_PROCESS / "clear_refs").write_text("5")
+    forget = Path("/proc/self/clear_refs")
+    if forget.exists():
+        forget.write_text("5")
 
 
 def _peak_gb() -> float:
     """Peak memory of this process, libraries included, in GB."""
-    if (_PROCESS / "status").exists():
-        lines = (_PROCESS / "status").read_text().splitlines()
-        peak = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
-        return round(peak * 1024 / 1e9, 3)
-    found = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    found = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # in kB, on macOS in bytes
+    status = Path("/proc/self/status")
+    if status.exists():
+        lines = status.read_text().splitlines()
+        found = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
     return round(found * (1 if sys.platform == "darwin" else 1024) / 1e9, 3)

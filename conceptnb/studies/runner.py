@@ -1,9 +1,8 @@
 """One way to compute a results file: draw, fit and score in tasks, then summarise.
 
-A study says what its tasks are, each a function of plain values that returns one row per seed.
-The runner does the rest: it shares the tasks out (`joblib`, whose backend the caller chooses),
-keeps each finished task so that a killed run goes on where it stopped, and writes one file with
-its provenance. Results do not depend on the number of workers, nor on the backend.
+A study says what its tasks are. The runner shares them out by `joblib`, keeps each finished task so
+that a killed run goes on where it stopped, and writes one file with its provenance. Results do not
+depend on workers or backend.
 """
 
 from __future__ import annotations
@@ -39,24 +38,22 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Task:
-    """A piece of work that needs no other one and can run in any process.
-
-    Parameters
-    ----------
-    compute : callable
-        A function of a module, not a lambda: returns one row per run, each with its seed.
-    arguments : dict
-        Its arguments: plain JSON values.
-    """
+    """A piece of work that needs no other one and can run in any process."""
 
     compute: Callable[..., list[Row]]
+    """A function of a module, not a lambda: returns one row per run, each with its seed."""
     arguments: dict[str, Any]
+    """Plain JSON values."""
 
     def key(self) -> str:
-        """Return a hash of the code, its data and the arguments: what the rows depend on."""
+        """Return a hash of what the rows depend on: code, data and arguments."""
         code = code_hash(closure([self.compute.__module__]))
         call = [self.compute.__qualname__, json.dumps(self.arguments, sort_keys=True)]
         return hashlib.sha256("\n".join([code, *call]).encode()).hexdigest()[:24]
+
+    def but(self, **changes: Any) -> Task:
+        """Return the task with other arguments."""
+        return Task(self.compute, self.arguments | changes)
 
     def __call__(self) -> tuple[list[Row], float]:
         """Return the rows as JSON reads them back, and the CPU seconds that they took."""
@@ -69,24 +66,16 @@ class Task:
 
 @dataclass(frozen=True)
 class Sample:
-    """What tests compute again, and wrong versions of it that they have to notice.
-
-    Parameters
-    ----------
-    task : Task
-        A task of the plan, or one with fewer seeds.
-    columns : tuple of str
-        Numbers of its runs that are compared, as means over the runs of a group.
-    wrong : dict of str to Task
-        What is wrong -> the same task, done wrongly.
-    by : tuple of str
-        Columns whose values make a group; by default all runs are one.
-    """
+    """What tests compute again, and wrong versions of it that they have to notice."""
 
     task: Task
+    """A task of the plan, or one with fewer seeds."""
     columns: tuple[str, ...]
+    """Numbers of its runs that are compared, as means over the runs of a group."""
     wrong: Mapping[str, Task]
+    """What is wrong -> the same task, done wrongly."""
     by: tuple[str, ...] = ()
+    """Columns whose values make a group; by default all runs are one."""
 
 
 @dataclass(frozen=True)
@@ -125,21 +114,15 @@ class Plan:
 
 @dataclass(frozen=True)
 class Study:
-    """What ``conceptnb reproduce NAME`` computes; its name stands in `conceptnb.studies.STUDIES`.
-
-    Parameters
-    ----------
-    add_options : callable
-        Adds the study's own options to a parser.
-    plans : callable
-        Returns the results files that the options ask for.
-    """
+    """What ``conceptnb reproduce NAME`` computes, for a name of `conceptnb.studies.STUDIES`."""
 
     add_options: Callable[[argparse.ArgumentParser], None]
+    """Adds the study's own options to a parser."""
     plans: Callable[[argparse.Namespace], list[Plan]]
+    """Returns the results files that the options ask for."""
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def _add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that all studies have."""
     group = parser.add_argument_group("how it is computed")
     group.add_argument("--jobs", type=int, default=2, help="tasks at a time (default 2)")
@@ -153,19 +136,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def reproduce(name: str, words: Sequence[str]) -> int:
-    """Compute what ``conceptnb reproduce NAME WORDS`` asks for and write it.
-
-    Parameters
-    ----------
-    name : str
-        A key of `conceptnb.studies.STUDIES`.
-    words : sequence of str
-        What was typed after the name.
-
-    Returns
-    -------
-    int
-        0.
+    """Compute what ``conceptnb reproduce NAME WORDS`` asks for, write it, and return 0.
 
     Raises
     ------
@@ -200,7 +171,7 @@ def run(plan: Plan, command: str, path: Path, checkpoints: Path | None = None) -
     ----------
     plan : Plan
     command : str
-        What is recorded as the command that computes it again.
+        That computes it again, for the file.
     path : Path
         The file.
     checkpoints : Path, optional
@@ -241,14 +212,7 @@ def run(plan: Plan, command: str, path: Path, checkpoints: Path | None = None) -
 
 
 def find_plan(name: str, command: str) -> Plan:
-    """Return the plan that a computed table came from.
-
-    Parameters
-    ----------
-    name : str
-        Of the table.
-    command : str
-        That computed it, as its file records it.
+    """Return the plan of a computed table from the command that its file records.
 
     Raises
     ------
@@ -275,18 +239,16 @@ def _parse(name: str, words: Sequence[str]) -> tuple[Study, argparse.Namespace]:
     study: Study = importlib.import_module(f"conceptnb.studies.{module}").STUDY
     parser = argparse.ArgumentParser(prog=f"conceptnb reproduce {name}", description=description)
     study.add_options(parser)
-    add_options(parser)
+    _add_options(parser)
     return study, parser.parse_args(list(words))
 
 
 def _that_matter(words: Sequence[str]) -> list[str]:
     """Return the words of a command without the options that change no number."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    for option in ("--jobs", "--backend", "--scheduler", "--checkpoints", "--out"):
-        parser.add_argument(option)
-    parser.add_argument("--force", action="store_true")
+    _add_options(parser)
     known, rest = parser.parse_known_args(list(words))
-    return [*rest, *(["--out", Path(known.out).name] if known.out else [])]
+    return [*rest, *(["--out", known.out.name] if known.out else [])]
 
 
 def _target(plan: Plan, out: Path | None) -> Path:

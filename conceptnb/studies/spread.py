@@ -31,11 +31,6 @@ KERNELS = {"Haswell": "avx2", "SkylakeX": "avx512f", "Prescott": "pni"}
 def measure_spread(result: results.Result) -> dict[str, Any]:
     """Compute a table's sampled runs under every kernel, and return how far they move.
 
-    Parameters
-    ----------
-    result : Result
-        A table whose plan has a sample.
-
     Returns
     -------
     dict
@@ -87,19 +82,7 @@ def measure_spread(result: results.Result) -> dict[str, Any]:
 
 
 def outside(result: results.Result, runs: Sequence[Row]) -> list[str]:
-    """Return where the means of runs differ from a table's by more than its stored spread.
-
-    Parameters
-    ----------
-    result : Result
-        With a measured spread.
-    runs : sequence of dict
-        Runs of its sample's task, right or wrong.
-
-    Returns
-    -------
-    list of str
-        One sentence per group and column that is outside; none where all agree.
+    """Return where the means of a sample's runs differ from a table's by more than its spread.
 
     Raises
     ------

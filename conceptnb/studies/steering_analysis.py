@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from conceptnb.studies.runner import Row
 from conceptnb.studies.summarise import grouped
-
-Row = dict[str, Any]
 
 BASELINE = "baseline"
 _MASS_MEAN, _ORACLE = "ITI: mass mean shift", "category oracle"
@@ -59,18 +58,10 @@ def by_corpus(runs: Iterable[Row]) -> dict[str, list[Row]]:
 
 
 def table6_rows(runs: Iterable[Row]) -> list[dict[str, Any]]:
-    """Return Table 6: a row per corpus and technique.
+    """Return Table 6: a row per corpus (``world``) and technique.
 
-    Parameters
-    ----------
-    runs : iterable of dict
-
-    Returns
-    -------
-    list of dict
-        ``world`` (the toy corpus, or the model) and ``technique``; ``α`` and ``K``, means of the
-        chosen ones; and pairs of mean and standard deviation over splits and trained models,
-        after the folds of a split have been put together.
+    ``α`` and ``K`` are means of the chosen ones; scores are pairs of mean and standard deviation
+    over splits and trained models, after the folds of a split have been put together.
     """
     rows = []
     for world, mine in by_corpus(runs).items():
@@ -123,11 +114,9 @@ def accuracy_at_choice(rows: Sequence[Row], method: str) -> np.ndarray:
 def accuracy_at_kl(rows: Sequence[Row], method: str, budget: float) -> np.ndarray:
     """Return MC1 of each question when the method may spend `budget` of KL.
 
-    Linear interpolation between neighbouring α by their KL, within each fold,
-    from the unsteered model (KL = 0) on. A method whose strongest α stays
-    below the budget is taken at that α; of two α with the same KL the stronger counts.
-    KL is that of the edits which answer the tested questions (``kl_asked``): the
-    other one is zero for a matrix whose embedding knows no word of the neutral texts.
+    Linear interpolation between neighbouring α by their KL, within each fold, from the unsteered
+    model (KL = 0) on; a method whose strongest α stays below the budget is taken at that α. KL is
+    ``kl_asked``: the other one is zero for a matrix whose embedding knows no word of the texts.
 
     Parameters
     ----------
@@ -191,13 +180,8 @@ def paired_difference(
     one, other : ndarray
         Scores of the same questions in the same order, shape (questions,).
     rng : numpy.random.Generator
-        Draws the resamples of questions.
     draws : int
-        Resamples.
-
-    Returns
-    -------
-    mean, low, high
+        Resamples of the questions.
 
     Raises
     ------
@@ -216,19 +200,10 @@ def paired_difference(
 
 
 def along_alpha(rows: Sequence[Row], method: str) -> dict[str, np.ndarray]:
-    """Return MC1, KL and cross-entropy along the grid of α, from the unsteered model on.
+    """Return ``mc1``, ``kl``, ``kl_asked`` and ``ce`` along ``alpha``, each a mean over runs.
 
-    Parameters
-    ----------
-    rows : sequence of dict
-        Runs of one corpus or model, the unsteered model's among them.
-    method : str
-
-    Returns
-    -------
-    dict
-        ``alpha``, shape (strengths + 1,); ``mc1``, ``kl``, ``kl_asked`` and ``ce``, the mean
-        over runs, of the same shape.
+    All have shape (strengths + 1,): the grid begins with the unsteered model, whose runs have to
+    be among the rows.
     """
     curves = [[_start(rows, row), *row["curve"]] for row in _select(rows, method=method)]
     found = {

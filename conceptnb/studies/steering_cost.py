@@ -25,21 +25,8 @@ def needs(
 ) -> str:
     """Estimate memory and time from a model's configuration alone, and say them.
 
-    Parameters
-    ----------
-    model : str
-        Name or folder; only its configuration is read.
-    tokenizer, questions, texts, settings
-        What will be run.
-    n_techniques, n_splits : int
-    dtype : torch.dtype
-        Of the weights.
-
-    Returns
-    -------
-    str
-        The time counts two operations per parameter and token, at the speed of
-        one large matrix product here: a lower bound.
+    The time counts two operations per parameter and token, at the speed of one large matrix
+    product here: a lower bound.
     """
     config = AutoConfig.from_pretrained(model)
     with torch.device("meta"):

@@ -1,9 +1,8 @@
 """``conceptnb reproduce steering``: Table 6 on toy corpora, or on a real language model.
 
-A task is one fold of one split of a model's questions. All of a fold is worked from its training
-questions: probes, head ranking, directions, matrices, σ, embeddings, and the choice of K and α.
-Its other questions are scored over the whole grid of α, which gives the accuracy-KL frontier,
-with the chosen α marked. `conceptnb.studies.steering_analysis` reads the runs.
+A task is one fold of one split of a model's questions. Its training questions give probes, heads,
+directions, matrices, σ, embeddings, and the choice of K and α; its other questions are scored over
+the whole grid of α. `conceptnb.studies.steering_analysis` reads the runs.
 """
 
 from __future__ import annotations
@@ -72,11 +71,9 @@ def toy_runs(corpus: str, model_seeds: Sequence[int], **options: Any) -> list[Ro
     Returns
     -------
     list of dict
-        A run per model, split, fold and technique: ``world`` (the corpus), ``model_seed``,
-        ``seed``, ``fold``, ``method``, ``chosen``; ``heads`` and ``alpha``; ``mc1``, ``mc2``,
-        ``mc3``, ``ce``, ``kl`` and ``kl_asked`` at that α; ``tested`` and ``curve`` as in
-        `conceptnb.studies.steering_analysis`. ``kl`` takes λ from the neutral text itself,
-        ``kl_asked`` from a question of the tested fold.
+        A run per model, split, fold and technique, with its scores at the chosen α; ``tested``
+        and ``curve`` as in `conceptnb.studies.steering_analysis`. ``kl`` takes λ from the neutral
+        text itself, ``kl_asked`` from a question of the tested fold.
     """
     return [
         {"world": corpus, "model_seed": model_seed, **run}
@@ -96,22 +93,7 @@ def model_runs(
 ) -> list[Row]:
     """Compare techniques on one fold of TruthfulQA's questions, or of a file of its format.
 
-    Parameters
-    ----------
-    model : str
-        Name on the hub, or folder.
-    dtype : str
-        Of the weights, such as ``"float16"``.
-    device_map : str, optional
-        As in transformers.
-    data : str
-        ``"truthfulqa"``, or the path of the questions.
-    texts : sequence of str
-        Neutral ones.
-    fingerprint : str
-        Of weights and questions: finished tasks belong to these alone.
-    **options
-        As in `toy_runs`; ``sentence_bert``, also the matrix weighed by it; ``batch_size``.
+    `fingerprint` is that of weights and questions: finished tasks belong to these alone.
     """
     del fingerprint  # in the arguments, and so in the task's key
     subject = _real(model, dtype, device_map, data, tuple(texts), options["batch_size"])
@@ -284,11 +266,11 @@ def _toy_plan(args: argparse.Namespace) -> Plan:
         "alphas": [5.0],
         "chosen": False,  # so that a processor's rounding cannot change a choice
     }
-    wrong = {
-        "the direction is reversed": Task(toy_runs, given | {"alphas": [-5.0]}),
-        "labels are shuffled": Task(toy_runs, given | {"shuffle_labels": True}),
-    }
     sampled = Task(toy_runs, given)
+    wrong = {
+        "the direction is reversed": sampled.but(alphas=[-5.0]),
+        "labels are shuffled": sampled.but(shuffle_labels=True),
+    }
     notes = {
         "model": "small Llamas trained on toy corpora, not LLaMA-7B",
         "data": "invented questions, not TruthfulQA",
@@ -316,7 +298,8 @@ def _real_plan(args: argparse.Namespace) -> Plan:
     amounts = (n_techniques, len(args.split_seeds))
     print(f"{args.data}: {edition}")
     print(needs(args.model, tokenizer, questions, texts, settings, *amounts, dtype))
-    _confirm(args.yes)
+    if not args.yes:
+        _confirm()
     subject = {
         "model": args.model,
         "dtype": str(dtype).removeprefix("torch."),
@@ -340,9 +323,7 @@ def _real_plan(args: argparse.Namespace) -> Plan:
     return Plan(file, tasks, table6_rows, args.split_seeds, notes)
 
 
-def _confirm(yes: bool) -> None:
-    if yes:
-        return
+def _confirm() -> None:
     if not sys.stdin.isatty():
         raise ValueError("nothing is started without asking: give --yes to start all the same")
     if input("start? [y/N] ").strip().lower() != "y":

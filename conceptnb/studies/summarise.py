@@ -12,7 +12,9 @@ __all__ = ["grouped", "summary"]
 Row = dict[str, Any]
 
 
-def summary(runs: Iterable[Row], by: Sequence[str], columns: Sequence[str]) -> list[Row]:
+def summary(
+    runs: Iterable[Row], by: Sequence[str], columns: Sequence[str], shared: Sequence[str] = ()
+) -> list[Row]:
     """Return the mean and the standard deviation over the runs of each group.
 
     Parameters
@@ -24,11 +26,8 @@ def summary(runs: Iterable[Row], by: Sequence[str], columns: Sequence[str]) -> l
         What is averaged, each into ``COLUMN_mean`` and ``COLUMN_std`` (divided by the number
         of runs), rounded to four digits. None counts as not measured: the mean is over the
         other runs, and None if there are no others.
-
-    Returns
-    -------
-    list of dict
-        One row per group.
+    shared : sequence of str
+        Columns with one value for all runs of a group, which stand last.
     """
     rows: list[Row] = []
     for key, group in grouped(runs, by).items():
@@ -37,7 +36,7 @@ def summary(runs: Iterable[Row], by: Sequence[str], columns: Sequence[str]) -> l
             values = [run[column] for run in group if run[column] is not None]
             row[f"{column}_mean"] = round(float(np.mean(values)), 4) if values else None
             row[f"{column}_std"] = round(float(np.std(values)), 4) if values else None
-        rows.append(row)
+        rows.append(row | {column: group[0][column] for column in shared})
     return rows
 
 

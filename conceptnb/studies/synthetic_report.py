@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from conceptnb.learning.cluster_whitening import ClusterWhitening, slope_disagre
 from conceptnb.learning.data import stack
 from conceptnb.results import paper
 from conceptnb.results.show import Table
+from conceptnb.studies.runner import Row
 from conceptnb.studies.summarise import grouped
 
 if TYPE_CHECKING:
@@ -33,25 +33,21 @@ _HIDDEN = 16
 """Width of the paper's nonlinear mixing: more latent dimensions do not pass injectively."""
 
 
-def _paper_row(row: dict[str, Any]) -> list[Any]:
+def _paper_row(row: Row) -> list[Any]:
     """Return the paper's row of Table 1 or 7 for a computed one: sizes, R², MCC."""
     key = [row["mixing"], row["n"], row["dz"], row["dx"]]
     return next(r for r in paper.printed("table1_table7")["rows"] if r[:4] == key)
 
 
-def comparison(**estimators: Sequence[dict[str, Any]]) -> Table:
-    """Return R² and MCC of every row, the paper's beside those of our estimators.
+def comparison(**estimators: Sequence[Row]) -> Table:
+    """Return R² and MCC of every row, the paper's beside those of our estimators by name.
 
-    Parameters
-    ----------
-    **estimators : rows of ``conceptnb reproduce synthetic`` by the name of the estimator
-        All with the same settings in the same order.
+    All estimators have the same settings in the same order.
     """
     shown = []
     for rows in zip(*estimators.values(), strict=True):
         printed = _paper_row(rows[0])
-        sizes = f"({printed[1]}, {printed[2]}, {printed[3]})"
-        line: dict[str, Any] = {"mixing": printed[0], "(n, d_z, d_x)": sizes}
+        line = {"mixing": printed[0], "(n, d_z, d_x)": str(tuple(printed[1:4]))}
         for metric, column, label in (("r2", 4, "R²"), ("mcc", 5, "MCC")):
             line[f"{label} paper"] = printed[column]
             for name, row in zip(estimators, rows, strict=True):
@@ -60,17 +56,15 @@ def comparison(**estimators: Sequence[dict[str, Any]]) -> Table:
     return Table(shown, ".2f")
 
 
-def outside_two_std(
-    rows: Sequence[dict[str, Any]], solved: Sequence[dict[str, Any]] | None = None
-) -> Table:
+def outside_two_std(rows: Sequence[Row], solved: Sequence[Row]) -> Table:
     """List the cells whose mean lies more than two of the paper's deviations from its mean.
 
     Parameters
     ----------
     rows : sequence of dict
         Of ``conceptnb reproduce synthetic``.
-    solved : sequence of dict, optional
-        The same rows by a better estimator on the same problems, to be shown beside them.
+    solved : sequence of dict
+        The same rows by a better estimator on the same problems.
 
     Returns
     -------
@@ -78,33 +72,25 @@ def outside_two_std(
         A row per cell: the paper's mean ± std, ours, and their difference in standard errors
         of a difference of two means over five seeds each.
     """
-    lines: list[dict[str, Any]] = []
-    cells = _cells(rows)
-    others: Sequence[_Cell | None] = [None] * len(cells) if solved is None else _cells(solved)
-    for cell, other in zip(cells, others, strict=True):
-        if abs(cell.gap) <= 2 * cell.paper[1]:
-            continue
-        error = np.hypot(cell.ours[1], cell.paper[1]) / np.sqrt(len(PAPER_SEEDS) - 1)
-        line: dict[str, Any] = {
-            "cell": cell.name,
-            "paper": list(cell.paper),
-            "ours": list(cell.ours),
-            "standard errors": cell.gap / error,
-        }
-        if other is not None:
-            line["same problems, best"] = list(other.ours)
-        lines.append(line)
-    return Table(lines, ".2f")
+    return Table(
+        [
+            {
+                "cell": cell.name,
+                "paper": cell.paper,
+                "ours": cell.ours,
+                "standard errors": cell.gap
+                / (np.hypot(cell.ours[1], cell.paper[1]) / np.sqrt(len(PAPER_SEEDS) - 1)),
+                "same problems, best": other.ours,
+            }
+            for cell, other in zip(_cells(rows), _cells(solved), strict=True)
+            if abs(cell.gap) > 2 * cell.paper[1]
+        ],
+        ".2f",
+    )
 
 
-def below_paper(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Name the cells whose mean lies below the paper's.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        Of ``conceptnb reproduce synthetic``.
-    """
+def below_paper(rows: Sequence[Row]) -> list[str]:
+    """Name the cells of ``conceptnb reproduce synthetic`` whose mean lies below the paper's."""
     return [
         f"{cell.name}: paper {cell.paper[0]:.2f} ± {cell.paper[1]:.2f}, ours {cell.ours[0]:.3f}"
         for cell in _cells(rows)
@@ -112,11 +98,10 @@ def below_paper(rows: Sequence[dict[str, Any]]) -> list[str]:
     ]
 
 
-@dataclass(frozen=True)
-class _Cell:
+class _Cell(NamedTuple):
     name: str
-    paper: tuple[float, float]
-    ours: tuple[float, float]
+    paper: list[float]
+    ours: list[float]
 
     @property
     def gap(self) -> float:
@@ -124,35 +109,24 @@ class _Cell:
         return self.ours[0] - self.paper[0]
 
 
-def _cells(rows: Sequence[dict[str, Any]]) -> list[_Cell]:
+def _cells(rows: Sequence[Row]) -> list[_Cell]:
     """Return mean and deviation of every cell, the paper's and ours."""
     return [
         _Cell(
             f"{row['mixing']} ({row['n']}, {row['dz']}, {row['dx']}) {label}",
-            (_paper_row(row)[column][0], _paper_row(row)[column][1]),
-            (row[f"{metric}_mean"], row[f"{metric}_std"]),
+            _paper_row(row)[column],
+            [row[f"{metric}_mean"], row[f"{metric}_std"]],
         )
         for row in rows
         for metric, column, label in (("r2", 4, "R²"), ("mcc", 5, "MCC"))
     ]
 
 
-def runs_above_oracle(runs: Sequence[dict[str, Any]], mixing: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return how far every run ended above the oracle's held-out loss, and its MCC.
+def runs_above_oracle(runs: Sequence[Row], mixing: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return how far each run ended above the oracle's held-out loss, in nats, and its MCC.
 
-    Parameters
-    ----------
-    runs : sequence of dict
-        Of a file of ``conceptnb reproduce synthetic``.
-    mixing : {"linear", "nonlinear"}
-        Which runs; of the nonlinear ones those whose mixing can be injective, for no
-        function of x reaches the oracle's loss in the others.
-
-    Returns
-    -------
-    excess : array of shape (runs,)
-        In nats.
-    mcc : array of shape (runs,)
+    Of the runs with nonlinear `mixing` only those count whose mixing can be injective: no function
+    of x reaches the oracle's loss in the others.
     """
     chosen = [
         run
@@ -210,18 +184,8 @@ def paired_scores(first: Result, second: Result, metric: str) -> Table:
     return Table(lines, ".3f")
 
 
-def score_table(rows: Sequence[dict[str, Any]]) -> Table:
-    """Return the fresh scores of :func:`~conceptnb.learning.evaluate` for display.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-
-    Returns
-    -------
-    Table
-        A row per problem, named by its seed, then their mean and population deviation.
-    """
+def score_table(rows: Sequence[Row]) -> Table:
+    """Return the fresh scores of `evaluate`, one row per seed, their mean and deviation."""
     scores = np.array([[row["r2"], row["mcc"]] for row in rows])
     names = [*(row["seed"] for row in rows), "mean", "std"]
     values = [*scores, scores.mean(axis=0), scores.std(axis=0)]
@@ -234,23 +198,14 @@ def score_table(rows: Sequence[dict[str, Any]]) -> Table:
     )
 
 
-def slopes_of_the_truth(problem: Problem, n_clusters: int = 3) -> dict[str, float]:
-    """Ask how far the true valuations are from one slope in all clusters of the base.
+def slopes_of_the_truth(problem: Problem) -> dict[str, float]:
+    """Return how far the true valuations are from one slope in all three clusters of the base.
 
-    Parameters
-    ----------
-    problem : Problem
-    n_clusters : int
-
-    Returns
-    -------
-    dict
-        `slope_disagreement` of the truth in ``whitened`` observations, and in the coordinates of
-        ``clusters``: a check of the assumption of :data:`~conceptnb.learning.CLUSTER_WHITENED`,
-        which needs the truth.
+    That is `slope_disagreement` of the truth in ``whitened`` observations and in the coordinates of
+    ``clusters``: a check, by the truth, of what `CLUSTER_WHITENED` assumes.
     """
     data = stack([problem.X], problem.environment)
-    whitening = ClusterWhitening.fit_clusters(data, n_clusters, [problem.seed])
+    whitening = ClusterWhitening.fit_clusters(data, 3, [problem.seed])
     base = data.x[:, data.environment == 0]
     cluster = whitening.responsibilities(base)[0].argmax(dim=1).numpy()
     truth = problem.valuations()[problem.environment == 0]

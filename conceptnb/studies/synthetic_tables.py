@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import astuple
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,6 @@ from conceptnb.core.problems import (
     TABLE_7,
     Problem,
     Setting,
-    draw_problem,
 )
 from conceptnb.core.scores import mcc
 from conceptnb.core.validation import Array
@@ -25,16 +25,21 @@ from conceptnb.learning.baselines.supervised import Supervised
 from conceptnb.learning.fitting import ConceptFit, fit
 from conceptnb.learning.problem_scores import Learner
 from conceptnb.learning.recipes import AUTHORS, BEST, CLUSTER_WHITENED
-from conceptnb.studies.reflections import with_true_signs
-from conceptnb.studies.runner import Plan, Sample, Study, Task
-from conceptnb.studies.scored_fits import fit_and_score
+from conceptnb.studies.runner import Plan, Row, Sample, Study, Task
+from conceptnb.studies.scored_fits import (
+    consecutive_seeds,
+    draw_problems,
+    fit_and_score,
+    shortened,
+    spoilt_tasks,
+)
 from conceptnb.studies.summarise import grouped, summary
 
-__all__ = ["STUDY", "table_row"]
+__all__ = ["STUDY", "table_row", "with_true_signs"]
 
-Row = dict[str, Any]
 _TABLES = {"1": TABLE_1, "7": TABLE_7, "all": TABLE_1 + TABLE_7}
 _RECIPES = {"faithful": AUTHORS, "best": BEST, "clustered": CLUSTER_WHITENED}
+_ESTIMATORS = (*_RECIPES, "supervised")
 _SCORES = ("r2", "mcc", "r2_fresh", "mcc_fresh")
 
 
@@ -64,40 +69,81 @@ def table_row(
     Returns
     -------
     dict
-        Plain JSON values; means and standard deviations (of the population, as numpy's
-        ``std``) are over seeds. ``mcc_sides`` is the fresh MCC after
-        :func:`~conceptnb.studies.reflections.with_true_signs`; ``cpu_seconds`` is the fit's share
-        per problem.
+        Plain JSON values; means and population standard deviations are over seeds. ``mcc_sides``
+        is the fresh MCC of :func:`with_true_signs`; ``cpu_seconds`` is the fit's share per problem.
 
     Raises
     ------
     ValueError
         If there is no such estimator.
     """
-    sizes = [setting.mixing, setting.n, setting.d_z, setting.d_x]
-    return _rows(_fit_setting(sizes, estimator, list(seeds), samples=samples))[0]
+    return _rows(_fit_setting(astuple(setting), estimator, seeds, samples=samples))[0]
+
+
+def with_true_signs(
+    problem: Problem, fit: ConceptFit, index: int, Z: Array, learned: Array
+) -> Array:
+    r"""Reflect learned valuations on base components, where that brings them nearer to the truth.
+
+    An atom that one environment alone conditions on enters (86) only as
+    :math:`(\langle a, z\rangle - b)^2`: on a base of components that lie apart, reflecting its
+    valuation about its plane on one of them leaves all log-odds, and so the loss, as they were.
+    Assumption 4 excludes such atoms; the authors' environments for Tables 1 and 7 have them. As
+    the truth chooses the signs, this is a control and no estimator.
+
+    Parameters
+    ----------
+    problem : Problem
+    fit : ConceptFit
+        Of several problems with known targets.
+    index : int
+        Which of them `problem` is.
+    Z : array of shape (samples, d_z)
+        Base latents.
+    learned : array of shape (samples, n)
+        Their learned valuations.
+
+    Returns
+    -------
+    array of shape (samples, n)
+        As `learned`, but atoms that a single environment conditions on are reflected on the
+        components for which the correlation with the true valuation is highest.
+    """
+    beta, gamma = (c[index].detach().cpu().numpy() for c in fit.model.head.coefficients())
+    truth = problem.valuations(Z)
+    component = problem.base.component_log_density(Z).argmax(axis=1)
+    turns = list(itertools.product([1.0, -1.0], repeat=component.max()))
+    turned = learned.copy()
+    for k, environments in enumerate(problem.design.M.T > 0):
+        if environments.sum() != 1:
+            continue
+        e = int(environments.argmax())
+        plane = gamma[k, e] / (2 * beta[k, e])
+        # All components turned at once change no correlation: the first one stays.
+        gap = learned[:, k] - plane
+        ways = [plane + np.array([1.0, *turn])[component] * gap for turn in turns]
+        turned[:, k] = max(ways, key=lambda h: abs(np.corrcoef(h, truth[:, k])[0, 1]))
+    return turned
 
 
 def _fit_setting(
-    setting: list[Any],
+    setting: Sequence[Any],
     estimator: str,
-    seeds: list[int],
+    seeds: Sequence[int],
     *,
     samples: int = PAPER_SAMPLES,
     epochs: int | None = None,
     wrong: str | None = None,
 ) -> list[Row]:
     """Fit every problem of a setting and score it; return one row per seed."""
-    if estimator not in (*_RECIPES, "supervised"):
-        raise ValueError(f"estimator must be one of {(*_RECIPES, 'supervised')}, got {estimator!r}")
-    problems = [draw_problem(Setting(*setting), seed, samples=samples) for seed in seeds]
+    if estimator not in _ESTIMATORS:
+        raise ValueError(f"estimator must be one of {_ESTIMATORS}, got {estimator!r}")
+    problems = draw_problems(setting, seeds, samples)
 
     def learn(seen: Sequence[Problem]) -> Learner:
         if estimator == "supervised":
             return _supervised(seen, epochs)
-        recipe = _RECIPES[estimator]
-        training = replace(recipe.training, epochs=epochs or recipe.training.epochs)
-        return fit(seen, replace(recipe, training=training))
+        return fit(seen, shortened(_RECIPES[estimator], epochs))
 
     def signs(learned: Learner, p: Problem, Z: Array, h: Array) -> Mapping[str, float]:
         if wrong or not isinstance(learned, ConceptFit):
@@ -138,7 +184,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--table", choices=tuple(_TABLES), default="all", help="the paper's")
     parser.add_argument(
         "--estimator",
-        choices=(*_RECIPES, "supervised"),
+        choices=_ESTIMATORS,
         default="faithful",
         help="the authors' protocol, the book's best, that for clustered bases (nonlinear rows), "
         "or regression on the truth as a bound",
@@ -150,13 +196,11 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _plans(args: argparse.Namespace) -> list[Plan]:
-    if args.seeds < 1 or args.first_seed < 0:
-        raise ValueError("--seeds must be at least 1 and --first-seed at least 0")
-    seeds = list(range(args.first_seed, args.first_seed + args.seeds))
+    seeds = consecutive_seeds(args.seeds, args.first_seed)
     tasks = [
         Task(
             _fit_setting,
-            {"setting": [s.mixing, s.n, s.d_z, s.d_x], "estimator": args.estimator, "seeds": seeds},
+            {"setting": list(astuple(s)), "estimator": args.estimator, "seeds": seeds},
         )
         for s in _TABLES[args.table]
         if args.estimator != "clustered" or s.mixing == "nonlinear"
@@ -182,17 +226,13 @@ def _plans(args: argparse.Namespace) -> list[Plan]:
 def _sample(estimator: str, tasks: Sequence[Task]) -> Sample:
     """Return the smallest row that the estimator is for, and ways to compute it wrongly."""
     first = tasks[0 if estimator == "faithful" else min(1, len(tasks) - 1)]
-    task = Task(_fit_setting, first.arguments | {"seeds": first.arguments["seeds"][:5]})
-
-    def but(**changes: Any) -> Task:
-        return Task(_fit_setting, task.arguments | changes)
-
+    task = first.but(seeds=first.arguments["seeds"][:5])
     wrong = {}
     columns: tuple[str, ...] = _SCORES
     if estimator in ("faithful", "supervised"):
-        wrong["a tenth of the epochs"] = but(epochs=10 if estimator == "faithful" else 3)
+        wrong["a tenth of the epochs"] = task.but(epochs=10 if estimator == "faithful" else 3)
     if estimator != "supervised":
-        wrong |= {"labels shuffled": but(wrong="labels"), "targets exchanged": but(wrong="targets")}
+        wrong |= spoilt_tasks(task)
         columns += ("held_out_loss", "excess_loss")
     return Sample(task, columns, wrong)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -33,36 +34,19 @@ SIZES = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 
 @dataclass(frozen=True, eq=False)
 class Quadratics:
-    r"""Quadratic functions :math:`G_e(u) = \tfrac12 u^\top Q_e u - l_e^\top u + k_e`.
+    r"""Quadratic functions :math:`G_e(u) = \tfrac12 u^\top Q_e u - l_e^\top u + k_e`."""
 
-    Parameters
-    ----------
-    Q : ndarray of shape (m, d, d)
-    l : ndarray of shape (m, d)
-    k : ndarray of shape (m,)
-    """
-
-    Q: Array
-    l: Array  # noqa: E741
-    k: Array
+    Q: Array  # (m, d, d)
+    l: Array  # noqa: E741 - (m, d)
+    k: Array  # (m,)
 
     def __call__(self, U: Array) -> Array:
         """Evaluate at points of shape (samples, d), shape (samples, m)."""
         return np.einsum("si,eij,sj->se", U, self.Q, U) / 2 - U @ self.l.T + self.k
 
 
-@dataclass(frozen=True, eq=False)
-class LinearInstance:
-    """Ground truth of the experiment: three atoms in four dimensions, seen in six.
-
-    Parameters
-    ----------
-    base : GaussianMixture
-    atoms : ndarray of shape (n, d_z)
-    design : EnvironmentDesign
-        Proposed by the planner for this base.
-    mixing : LinearMixing
-    """
+class LinearInstance(NamedTuple):
+    """Ground truth of the experiment: three atoms in four dimensions, seen in six."""
 
     base: GaussianMixture
     atoms: Array
@@ -71,7 +55,7 @@ class LinearInstance:
 
 
 def linear_instance(rng: np.random.Generator) -> LinearInstance:
-    """Draw the ground truth: an overlapping mixture, unit atoms, a random linear f."""
+    """Draw an overlapping mixture, atoms, the planner's design and a random linear f."""
     d_z = 4
     means = as_generator(rng).uniform(-0.5, 0.5, size=(3, d_z))
     base = GaussianMixture(np.ones(3), means, np.tile(0.3 * np.eye(d_z), (3, 1, 1)))
@@ -81,41 +65,24 @@ def linear_instance(rng: np.random.Generator) -> LinearInstance:
 
 
 def estimate_ratios(base: Array, environments: list[Array]) -> Quadratics:
-    """Estimate every G_e by logistic regression of environment e against the base.
-
-    Parameters
-    ----------
-    base : ndarray of shape (samples, d)
-    environments : list of ndarray of shape (samples, d)
-
-    Returns
-    -------
-    Quadratics
-    """
+    """Estimate every G_e by logistic regression of environment e against the base (Lemma 3)."""
     d = base.shape[1]
     fits = [_logistic(base, X) for X in environments]
-    Q, slopes, offsets = np.empty((len(fits), d, d)), np.empty((len(fits), d)), []
+    coefficients = np.array([found for found, _ in fits])
+    Q = np.empty((len(fits), d, d))
     rows, columns = np.triu_indices(d)
-    for e, (coefficients, offset) in enumerate(fits):
-        slopes[e] = coefficients[:d]
-        # The logit is -G; a product u_i u_j with i < j stands for both Q_ij and Q_ji.
-        Q[e][rows, columns] = Q[e][columns, rows] = -coefficients[d:] * (1.0 + (rows == columns))
-        offsets.append(-offset)
-    return Quadratics(Q, slopes, np.array(offsets))
+    # The logit is -G; a product u_i u_j with i < j stands for both Q_ij and Q_ji.
+    Q[:, rows, columns] = Q[:, columns, rows] = -coefficients[:, d:] * (1.0 + (rows == columns))
+    return Quadratics(Q, coefficients[:, :d], np.array([-offset for _, offset in fits]))
 
 
-def recover_quadratics(full: Quadratics, halves: tuple[Quadratics, Quadratics]) -> StandardForm:
+def _recover_quadratics(full: Quadratics, halves: tuple[Quadratics, Quadratics]) -> StandardForm:
     r"""Run Steps 3 and 4 on estimated quadratics, where minimising is linear algebra.
 
     A rank is the number of eigenvalues of :math:`\sum_{e \in T} Q_e` above the noise,
     which two fits to halves of the data reveal. On :math:`I_{T_i}` every :math:`G_e` is a
     parabola :math:`\tfrac12 \alpha t^2 - \beta_e t` along one line, and (57) becomes
     :math:`B_{ei} = \beta_e / \sqrt{\alpha}` up to shift and sign.
-
-    Raises
-    ------
-    ValueError
-        If the ranks do not belong to any M.
     """
     m = len(full.k)
     sizes: dict[Subset, int] = {frozenset(): 0}
@@ -169,11 +136,10 @@ def recover_from_samples(
     Returns
     -------
     dict
-        ``samples``; ``ratio_error``, the root mean square error of the estimated G_e on
-        base data, in nats; ``M_right``; ``B_error``, that of B in standard form, in σ; and
-        ``valuation_error``, the median absolute error of the valuations that Step 5
-        computes point by point, in σ. (The mean is dominated by the few points where the
-        denominator is near zero.) The last two are None where M is wrong.
+        ``ratio_error``, the root mean square error of the estimated G_e on base data, in nats;
+        ``B_error``, that of B in standard form, in σ; and ``valuation_error``, the median absolute
+        error of Step 5's valuations, in σ: the mean is dominated by points whose denominator is
+        near zero. The last two are None where M is wrong.
     """
     base, design = instance.base, instance.design
     concepts = design.concepts(instance.atoms)
@@ -199,7 +165,7 @@ def recover_from_samples(
     }
     M, B, order = standard_form(design.M, design.B, design.variance)
     try:
-        model = recover_quadratics(full, (halves[0], halves[1]))
+        model = _recover_quadratics(full, (halves[0], halves[1]))
     except ValueError:  # misread ranks that fit no M at all
         return row
     if model.M.shape != M.shape or (model.M != M).any():

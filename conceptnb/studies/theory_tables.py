@@ -1,7 +1,6 @@
-"""The tables of the theory: random instances, broken designs, and pairs of models.
+"""``conceptnb reproduce theory``: random instances, broken designs and pairs of models.
 
-``conceptnb reproduce theory`` writes one file per part. Theorem 1 from samples has a module of
-its own, `conceptnb.studies.theory_from_samples`.
+Each part has a file; Theorem 1 from samples is in `conceptnb.studies.theory_from_samples`.
 """
 
 from __future__ import annotations
@@ -56,15 +55,7 @@ _NOT_RECOVERED: Row = {"M_right": False, "B_error": None, "correlation": 0.0}
 def random_instance(
     design: EnvironmentDesign, d_z: int, d_x: int, rng: np.random.Generator
 ) -> Instance:
-    """Draw f, base, atoms and a chart around a given design (Section 5's setting).
-
-    Parameters
-    ----------
-    design : EnvironmentDesign
-    d_z, d_x : int
-        Latent and observed dimensions, n <= d_z <= d_x.
-    rng : numpy.random.Generator
-    """
+    """Draw f, base, atoms and a chart around a design of n <= d_z <= d_x atoms (Section 5)."""
     return Instance(
         mixing=SmoothMixing(d_z, d_x, rng),
         base=random_mixture(d_z, rng),
@@ -93,8 +84,7 @@ def recover_instance(
     instance : Instance
     rng : numpy.random.Generator
     mislabelled : bool
-        Give the learner each environment's log ratio under the next one's number: a
-        control, which must not be recovered.
+        A control: give the learner each environment's log ratio under the next one's number.
 
     Returns
     -------
@@ -122,12 +112,9 @@ def recover_instances(seeds: Sequence[int], mislabelled: bool = False) -> list[R
 
 
 def recover_nested(seeds: Sequence[int], mislabelled: bool = False) -> list[Row]:
-    """Recover instances with nested environments by residues, without Assumption 5.
+    """Recover nested designs of at most four atoms by residues, without Assumption 5.
 
-    Returns
-    -------
-    list of dict
-        Rows of `recover_instance`, for designs of at most four atoms.
+    The rows are those of `recover_instance`.
     """
     rows = []
     for seed in seeds:
@@ -219,17 +206,8 @@ def violation(
 def check_violations(seeds: Sequence[int], transposed: bool = False) -> list[Row]:
     """Break designs in each way and compare the checker's report with the truth.
 
-    Parameters
-    ----------
-    seeds : sequence of int
-    transposed : bool
-        Read the pairs of Assumption 5 the wrong way round: a control.
-
-    Returns
-    -------
-    list of dict
-        ``kind``, ``n``, ``m`` and ``named``: Assumption 4 fails for exactly the atoms, and
-        Assumption 5 for exactly the pairs, that were broken.
+    ``named``: Assumption 4 fails for exactly the atoms, and Assumption 5 for exactly the pairs,
+    that were broken. As a control these pairs are read `transposed`.
     """
     rows = []
     for seed in seeds:
@@ -249,24 +227,21 @@ def check_violations(seeds: Sequence[int], transposed: bool = False) -> list[Row
 def lemma1_trials(seeds: Sequence[int], designs: int = 500, values: int = 2) -> list[Row]:
     """Draw random trees of environments and random valuations; count failures.
 
-    For two equally likely values an atom of a tree fails with probability one half, so a
-    design of n atoms passes with probability :math:`2^{-n}`.
-
     Parameters
     ----------
     seeds : sequence of int
     designs : int
         Designs per row.
     values : int
-        Number of equally likely values of the distribution that is not continuous; with
-        more than two the rows are a control.
+        Number of equally likely values of the distribution that is not continuous; more than
+        two are a control.
 
     Returns
     -------
     list of dict
-        ``distribution`` ("normal", or "two values", to which Lemma 1 does not apply),
-        ``n``, ``designs``, ``failures`` (designs in which Assumption 4 failed) and
-        ``smallest_margin`` of Assumption 4 over designs and atoms, in σ.
+        ``distribution`` ("normal", or "two values", to which Lemma 1 does not apply: n atoms
+        pass with probability :math:`2^{-n}`), ``n``, ``designs``, ``failures`` of Assumption 4
+        and its ``smallest_margin`` over designs and atoms, in σ.
     """
     rows = []
     for seed in seeds:
@@ -304,9 +279,8 @@ def trial_pair(name: str, seed: int, samples: int = 100_000, moved: float = 0.0)
     Returns
     -------
     list of dict
-        One row: ``pair``, ``broken``, ``samples``; ``p_projection`` and ``p_classifier``,
-        corrected for the number of environments; ``p_control``, of projections after one
-        valuation of the second model was moved; ``agreement``, the smallest matched
+        One row. The p-values are corrected for the number of environments, ``p_control`` is that
+        of projections after one valuation was moved, and ``agreement`` the smallest matched
         correlation of the two models' valuations, None where f has no inverse.
     """
     pair = PAIRS[name](np.random.default_rng([23, seed]))
@@ -427,131 +401,107 @@ def _tasks(compute: Callable[..., list[Row]], seeds: int, chunk: int) -> list[Ta
     return [Task(compute, {"seeds": part}) for part in parts]
 
 
-def _instances() -> Plan:
-    tasks = _tasks(recover_instances, 500, 10)
-    return Plan(
-        "theory_instances",
-        tasks,
-        _summarise_recoveries,
-        range(500),
-        {"what": "Theorem 1's proof on random instances with exact log ratios"},
-        Sample(tasks[1], ("M_right", "correlation"), _mislabelled(tasks[1])),
-    )
-
-
-def _nested() -> Plan:
-    tasks = _tasks(recover_nested, 100, 20)
-    return Plan(
-        "theory_nested",
-        tasks,
-        _summarise_recoveries,
-        range(100),
-        {"what": "recovery of designs that violate Assumption 5 only"},
-        Sample(tasks[0], ("M_right", "correlation"), _mislabelled(tasks[0])),
-    )
-
-
-def _violations() -> Plan:
-    tasks = _tasks(check_violations, 500, 50)
-    wrong = Task(check_violations, tasks[0].arguments | {"transposed": True})
-    return Plan(
-        "theory_violations",
-        tasks,
-        _summarise_violations,
-        range(500),
-        {"what": "does the checker name the fault of designs broken on purpose, and only that"},
-        Sample(
-            tasks[0],
-            ("named",),
-            {"pairs of Assumption 5 read the wrong way round": wrong},
-            by=("kind",),
-        ),
-    )
-
-
-def _lemma1() -> Plan:
-    tasks = _tasks(lemma1_trials, 5, 1)
-    wrong = Task(lemma1_trials, tasks[0].arguments | {"values": 3})
-    return Plan(
-        "theory_lemma1",
-        tasks,
-        _summarise_lemma1,
-        range(5),
-        {"what": "random designs under Lemma 1's condition"},
-        Sample(
-            tasks[0],
-            ("failures", "smallest_margin"),
-            {"three values instead of two": wrong},
-            by=("distribution", "n"),
-        ),
-    )
-
-
-def _pairs() -> Plan:
-    tasks = [Task(trial_pair, {"name": name, "seed": 0}) for name in PAIRS]
-    sampled = Task(trial_pair, {"name": "too few environments", "seed": 0})
-    wrong = Task(trial_pair, sampled.arguments | {"moved": _CONTROL_SHIFT})
-    return Plan(
-        "theory_pairs",
-        tasks,
-        _unchanged,
-        range(1),
-        {"what": "two-sample tests of models with equal data and different concepts"},
-        Sample(
-            sampled,
-            ("p_projection", "agreement"),
-            {"one valuation of the second model moved by half a σ": wrong},
-            by=("pair",),
-        ),
-    )
-
-
-def _estimated() -> Plan:
-    tasks = [
-        Task(estimation_errors, {"seeds": [seed], "samples": size})
-        for seed in range(5)
-        for size in SIZES
-    ]
-    sampled = {"seeds": list(range(5)), "samples": SIZES[1]}
-    return Plan(
+_INSTANCES, _NESTED = _tasks(recover_instances, 500, 10), _tasks(recover_nested, 100, 20)
+_BROKEN, _TREES = _tasks(check_violations, 500, 50), _tasks(lemma1_trials, 5, 1)
+_TESTED = {name: Task(trial_pair, {"name": name, "seed": 0}) for name in PAIRS}
+_ESTIMATES = [
+    Task(estimation_errors, {"seeds": [seed], "samples": size})
+    for seed in range(5)
+    for size in SIZES
+]
+_SAMPLED_PAIR = _TESTED["too few environments"]
+_SAMPLED_SIZE = _ESTIMATES[0].but(seeds=list(range(5)), samples=SIZES[1])
+_MISLABELLED = "environments numbered wrongly"
+_PLANS = {
+    "estimated": Plan(
         "theory_estimated",
-        tasks,
+        _ESTIMATES,
         _summarise_estimates,
         range(5),
         {"what": "Theorem 1's proof with log ratios estimated from samples, linear mixing"},
         Sample(
-            Task(estimation_errors, sampled),
+            _SAMPLED_SIZE,
             ("ratio_error",),
             {
-                "half of the data": Task(estimation_errors, sampled | {"share": 0.5}),
-                "environments numbered wrongly": Task(
-                    estimation_errors, sampled | {"mislabelled": True}
-                ),
+                "half of the data": _SAMPLED_SIZE.but(share=0.5),
+                _MISLABELLED: _SAMPLED_SIZE.but(mislabelled=True),
             },
             by=("samples",),
         ),
-    )
-
-
-def _mislabelled(task: Task) -> dict[str, Task]:
-    wrong = Task(task.compute, task.arguments | {"mislabelled": True})
-    return {"environments numbered wrongly": wrong}
-
-
-_PARTS: dict[str, Callable[[], Plan]] = {
-    "instances": _instances,
-    "estimated": _estimated,
-    "nested": _nested,
-    "violations": _violations,
-    "lemma1": _lemma1,
-    "pairs": _pairs,
+    ),
+    "instances": Plan(
+        "theory_instances",
+        _INSTANCES,
+        _summarise_recoveries,
+        range(500),
+        {"what": "Theorem 1's proof on random instances with exact log ratios"},
+        Sample(
+            _INSTANCES[1],
+            ("M_right", "correlation"),
+            {_MISLABELLED: _INSTANCES[1].but(mislabelled=True)},
+        ),
+    ),
+    "lemma1": Plan(
+        "theory_lemma1",
+        _TREES,
+        _summarise_lemma1,
+        range(5),
+        {"what": "random designs under Lemma 1's condition"},
+        Sample(
+            _TREES[0],
+            ("failures", "smallest_margin"),
+            {"three values instead of two": _TREES[0].but(values=3)},
+            by=("distribution", "n"),
+        ),
+    ),
+    "nested": Plan(
+        "theory_nested",
+        _NESTED,
+        _summarise_recoveries,
+        range(100),
+        {"what": "recovery of designs that violate Assumption 5 only"},
+        Sample(
+            _NESTED[0],
+            ("M_right", "correlation"),
+            {_MISLABELLED: _NESTED[0].but(mislabelled=True)},
+        ),
+    ),
+    "pairs": Plan(
+        "theory_pairs",
+        list(_TESTED.values()),
+        _unchanged,
+        range(1),
+        {"what": "two-sample tests of models with equal data and different concepts"},
+        Sample(
+            _SAMPLED_PAIR,
+            ("p_projection", "agreement"),
+            {
+                "one valuation of the second model moved by half a σ": _SAMPLED_PAIR.but(
+                    moved=_CONTROL_SHIFT
+                )
+            },
+            by=("pair",),
+        ),
+    ),
+    "violations": Plan(
+        "theory_violations",
+        _BROKEN,
+        _summarise_violations,
+        range(500),
+        {"what": "does the checker name the fault of designs broken on purpose, and only that"},
+        Sample(
+            _BROKEN[0],
+            ("named",),
+            {"pairs of Assumption 5 read the wrong way round": _BROKEN[0].but(transposed=True)},
+            by=("kind",),
+        ),
+    ),
 }
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--part", choices=sorted(_PARTS), nargs="+", default=sorted(_PARTS), help="tables to make"
-    )
+    names = list(_PLANS)
+    parser.add_argument("--part", choices=names, nargs="+", default=names, help="tables to make")
 
 
-STUDY = Study(_add_options, lambda args: [_PARTS[name]() for name in args.part])
+STUDY = Study(_add_options, lambda args: [_PLANS[name] for name in args.part])

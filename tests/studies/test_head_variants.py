@@ -13,11 +13,12 @@ from conceptnb.core.problems import TABLE_1, draw_problem  # noqa: E402
 from conceptnb.learning.fitting import fit, oracle_loss, smallest_of_the_best  # noqa: E402
 from conceptnb.learning.heads import GeneralHead, TargetHead, TiedHead  # noqa: E402
 from conceptnb.studies import head_variants as study  # noqa: E402
+from conceptnb.studies.scored_fits import shortened  # noqa: E402
 
 
 @pytest.mark.parametrize("name", study.VARIANTS)
 def test_a_variant_has_its_head_and_its_loss(name):
-    recipe = study._shortened(study.VARIANTS[name], 3)
+    recipe = shortened(study.VARIANTS[name], 3)
     problem = draw_problem(TABLE_1[0], 6, samples=100)
     found = fit([problem], recipe)
     kinds = {"general": GeneralHead, "targets": TargetHead, "tied": TiedHead}
@@ -30,7 +31,7 @@ def test_a_variant_has_its_head_and_its_loss(name):
 
 def test_a_general_head_takes_any_number_of_concepts():
     problem = draw_problem(TABLE_1[0], 6, samples=100)
-    recipe = study._shortened(study.VARIANTS["general head, softmax, L1"], 2)
+    recipe = shortened(study.VARIANTS["general head, softmax, L1"], 2)
     assert fit([problem], recipe, n_concepts=4).transform([problem.X]).shape[2] == 4
     with pytest.raises(ValueError, match="n_concepts must be"):
         fit([problem], recipe, n_concepts=0)
@@ -62,9 +63,7 @@ def test_held_out_losses_are_scipys_and_average_to_the_oracles():
 
 @pytest.mark.slow
 def test_command_compares_and_chooses(tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        study, "VARIANTS", {k: study._shortened(v, 2) for k, v in study.VARIANTS.items()}
-    )
+    monkeypatch.setattr(study, "VARIANTS", {k: shortened(v, 2) for k, v in study.VARIANTS.items()})
     out = tmp_path / "v.json"
     words = ["reproduce", "variants", "--seeds", "1", "--samples", "50", "--jobs", "1"]
     assert cli.main([*words, "--out", str(out)]) == 0

@@ -162,7 +162,8 @@ def test_a_cell_in_parts_has_what_other_cells_have():
 def test_a_study_is_shown_with_its_bounds(monkeypatch):
     keys = ("r2", "mcc", "read_mcc", "supervised_r2", "excess_loss")
     row = {f"{key}_{part}": 0.5 for key in keys for part in ("mean", "std")}
-    row |= {"study": "noise", "series": "linear", "level": 0.1, "read_mcc_mean": None}
+    row |= {"study": "noise", "series": "linear", "level": 0.1}
+    row |= {"read_mcc_mean": None, "read_mcc_std": None}
     monkeypatch.setattr(results, "load", lambda name: type("Stored", (), {"rows": [row]}))
     shown = study_table(study_rows("noise")).frame()
     assert shown.loc[0, "MCC"] == "0.500 ± 0.500"

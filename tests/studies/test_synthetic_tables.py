@@ -13,8 +13,8 @@ from conceptnb.core.problems import TABLE_1, Setting, draw_problem  # noqa: E402
 from conceptnb.core.scores import mcc  # noqa: E402
 from conceptnb.learning.fitting import fit  # noqa: E402
 from conceptnb.learning.recipes import AUTHORS  # noqa: E402
+from conceptnb.studies import scored_fits  # noqa: E402
 from conceptnb.studies import synthetic_tables as study  # noqa: E402
-from conceptnb.studies.reflections import with_true_signs  # noqa: E402
 from conceptnb.studies.synthetic_report import (  # noqa: E402
     below_paper,
     comparison,
@@ -48,7 +48,7 @@ def test_unknown_estimator_is_refused():
 def test_command_writes_rows_with_provenance(tmp_path, monkeypatch, capsys, estimator):
     monkeypatch.setitem(study._TABLES, "1", (Setting("nonlinear", 2, 3, 4),))
     monkeypatch.setattr(
-        study, "draw_problem", lambda s, seed, samples: draw_problem(s, seed, samples=50)
+        scored_fits, "draw_problem", lambda s, seed, samples: draw_problem(s, seed, samples=50)
     )
     out = tmp_path / "rows.json"
     words = ["reproduce", "synthetic", "--table", "1", "--estimator", estimator]
@@ -118,7 +118,7 @@ def test_signs_change_no_log_odds_and_only_atoms_of_one_environment():
     last = problem.base.component_log_density(Z).argmax(axis=1) == 2
     mirrored[:, k] = plane + np.where(last, -gap, gap)
     assert mcc(truth[:, [k]], mirrored[:, [k]]) < 0.999
-    turned = with_true_signs(problem, found, 0, Z, mirrored)
+    turned = study.with_true_signs(problem, found, 0, Z, mirrored)
     assert mcc(truth[:, [k]], turned[:, [k]]) == pytest.approx(1, abs=1e-9)
 
     def odds(h):

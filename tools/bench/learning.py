@@ -43,27 +43,15 @@ def train_one_at_a_time(
 ) -> tuple[nn.Module, float]:
     """Train the authors' model on one problem with an ordinary PyTorch loop.
 
-    Adam with a cosine schedule trains, and the epoch with the best held-out loss is kept: the
-    protocol of Tables 1 and 7 as a script would have it. It exists to be compared with `fit`, in
-    time and in what it learns.
-
-    Parameters
-    ----------
-    data : Stack
-        Of one problem, with one target per environment.
-    linear : bool
-        The linear encoder, or the network.
-    seed : int
-    config : TrainingConfig
-    loader : bool
-        Whether a ``DataLoader`` shuffles and collates rows; else they are sliced.
+    The protocol of Tables 1 and 7 as a script would have it, to be compared with `fit` in time and
+    in what it learns. A ``DataLoader`` shuffles and collates rows, or they are sliced.
 
     Returns
     -------
     encoder : torch.nn.Module
         Maps (rows, d_x) to learned valuations (rows, n).
     held_out_loss : float
-        Best held-out loss, in nats per row.
+        The best, in nats per row.
     """
     assert data.targets is not None
     train, held_out = data.split()

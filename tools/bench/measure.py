@@ -17,12 +17,11 @@ class Benchmark:
     Parameters
     ----------
     what, against : str
-        The two ways, in a few words each; what the reader of the table sees.
+        The two ways, in a few words each.
     run, run_against : callable
-        Do the work once and return its cost per unit of work, CPU seconds as a rule (see
-        `cpu_seconds`). The two may do different amounts of work as long as their units agree.
+        Do the work once and return its cost per unit of work, CPU seconds as a rule.
     repeats : int
-        How often the pair is measured. Both run once before, unmeasured.
+        How often the pair is measured, after one run of both.
     at_least : float, optional
         The ratio that the book states: a row below it is marked in the table.
     """
@@ -36,15 +35,7 @@ class Benchmark:
 
 
 def cpu_seconds(work: Callable[[], object], units: float = 1.0) -> Callable[[], float]:
-    """Return a function that does the work once and returns its CPU seconds per unit.
-
-    Parameters
-    ----------
-    work : callable
-        What is timed; arguments are bound by a lambda or ``functools.partial``.
-    units : float
-        How many units of work one call does: samples, tokens, problems.
-    """
+    """Return a function that does the work once and returns its CPU seconds per unit."""
 
     def timed() -> float:
         gc.collect()
@@ -58,21 +49,8 @@ def cpu_seconds(work: Callable[[], object], units: float = 1.0) -> Callable[[], 
 def measured(part: str, benchmark: Benchmark, repeats: int | None = None) -> dict[str, Any]:
     """Return a row of the table: how many times as much the other way costs.
 
-    The two ways take turns, so that a machine that slows down slows both of them.
-
-    Parameters
-    ----------
-    part : str
-        The room of the package that the row belongs to.
-    benchmark : Benchmark
-    repeats : int, optional
-        In place of the benchmark's own.
-
-    Returns
-    -------
-    row : dict
-        ``part``, ``what``, ``against``; ``ratio_median``, ``ratio_min`` and ``ratio_max`` of the
-        cost of `run_against` divided by that of `run`, over ``repeats`` pairs; ``at_least``.
+    The two ways take turns, so that a machine that slows down slows both of them; the ratios are
+    the cost of `run_against` divided by that of `run`.
 
     Raises
     ------

@@ -1,8 +1,4 @@
-"""What steering costs under ``generate``, and what shared prompts save in multiple choice.
-
-Appendix E.3 says that η(x) = M λ(x) is efficient at run time. Here that is measured, on models
-of random weights: time does not depend on what they hold.
-"""
+"""What steering costs (Appendix E.3), and what shared prompts save, on models of random weights."""
 
 from __future__ import annotations
 
@@ -160,11 +156,7 @@ def score_whole(
     preface: str = "",
     batch_size: int = 64,
 ) -> dict[str, np.ndarray]:
-    """Return log-probabilities of answers without a shared prompt: every pair runs whole.
-
-    What :meth:`conceptnb.steering.scoring.AnswerScorer.score` is compared with; the
-    numbers are the same.
-    """
+    """Return what `AnswerScorer.score` returns without a shared prompt: every pair runs whole."""
     encoded = encode_questions(tokenizer, questions, preface)
     flat = [(q, pair) for q, pairs in zip(questions, encoded, strict=True) for pair in pairs]
     scores: dict[str, list[float]] = {question.id: [] for question in questions}
