@@ -252,8 +252,8 @@ def _turn_pair(
     B: Array,
     space: Array,
     pair: tuple[int, int],
-    second_m: Array,
-    second_b: Array,
+    other_M: Array,
+    other_B: Array,
     start: Array,
     rng: np.random.Generator,
 ) -> None:
