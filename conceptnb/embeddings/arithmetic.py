@@ -16,13 +16,7 @@ def unit(vectors: ArrayLike) -> NDArray[np.floating]:
 
 
 def nearest(points: ArrayLike, gallery: ArrayLike) -> NDArray[np.intp]:
-    """Return the row (n,) of the gallery with the largest cosine to each point.
-
-    Parameters
-    ----------
-    points : array-like of shape (n, dimensions)
-    gallery : array-like of shape (m, dimensions)
-    """
+    """Return the row (n,) of the gallery (m, dimensions) with the largest cosine to each point."""
     return (np.asarray(points) @ unit(gallery).T).argmax(axis=1)
 
 

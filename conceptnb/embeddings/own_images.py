@@ -21,9 +21,7 @@ from conceptnb.embeddings.directions.factor_report import FactorReport, report_f
 Images = NDArray[np.uint8]
 Embed = Callable[[Images], Array]
 
-FEWEST_IMAGES = 4
-"""Images that a value needs, so that both halves have some."""
-
+_FEWEST_IMAGES = 4  # that a value needs, so that both halves have some
 _SHRINKAGE = 0.05  # own folders are small: pull covariances further to the average
 
 
@@ -36,12 +34,10 @@ class LabelledImages:
     pixels : uint8 ndarray of shape (images, height, width, 3)
     labels : DataFrame
         A column for each factor, a row for each image, values as text.
-    files : list of str
     """
 
     pixels: Images
     labels: pd.DataFrame
-    files: list[str]
 
 
 def read_images(
@@ -88,7 +84,7 @@ def read_images(
                 f"{labels}, row {row}: {name} is {sizes[1]} pixels, the images before are "
                 f"{sizes[0]}. Scale or crop all to one size first"
             )
-    return LabelledImages(np.stack(found), table[chosen], table[column].tolist())
+    return LabelledImages(np.stack(found), table[chosen])
 
 
 def _check_factor(cells: pd.Series, where: str) -> None:
@@ -100,10 +96,10 @@ def _check_factor(cells: pd.Series, where: str) -> None:
             f"{where}: all images have the value {counts.index[0]!r}. A direction needs two values "
             "or more; leave the column out with factors=[...]"
         )
-    if counts.min() < FEWEST_IMAGES:
+    if counts.min() < _FEWEST_IMAGES:
         raise ValueError(
             f"{where}: the value {counts.idxmin()!r} has {counts.min()} images, and needs "
-            f"{FEWEST_IMAGES}. If the column holds measurements, put them into a few classes first"
+            f"{_FEWEST_IMAGES}. If the column holds measurements, put them into a few classes first"
         )
 
 
@@ -137,13 +133,7 @@ def pixel_components(images: Images, n_components: int = 30) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class DirectionReport:
-    """Directions of all factors, and what speaks against them.
-
-    Parameters
-    ----------
-    factors : dict of str to FactorReport
-    warnings : list of str
-    """
+    """Directions of all factors, and what speaks against them."""
 
     factors: dict[str, FactorReport]
     warnings: list[str] = field(default_factory=list)
@@ -177,10 +167,6 @@ def learn_directions(
         pixels in principal components by default, or the image encoder of any model.
     seed : int
         Of the split, and of the order of labels in the control.
-
-    Returns
-    -------
-    DirectionReport
 
     Raises
     ------

@@ -1,10 +1,9 @@
 """Sparse unmixing of log-posteriors: what concept component analysis asks for, in small.
 
-Liu, Gao, Gong, van den Hengel and Shi (2026) derive that a next-token model's state is
-approximately a linear mixture of log-posteriors, f(x) ≈ A [log p(c_j | x)]_j + b, and look for the
-log-posteriors z of the concepts c_j, with the sparsity on the posteriors exp(z) and not on the
-representation z. This is a small stand-in for their method and none of its authors' variants: one
-matrix for both directions, the plainest penalty, a quasi-Newton solver.
+Liu, Gao, Gong, van den Hengel and Shi (2026) derive that a next-token model's state is about a
+linear mixture of log-posteriors, f(x) ≈ A [log p(c_j | x)]_j + b, and look for the log-posteriors
+z of the concepts c_j, with the sparsity on the posteriors exp(z). This is a small stand-in and none
+of the authors' variants: one matrix for both directions, the plainest penalty.
 """
 
 from __future__ import annotations

@@ -29,19 +29,10 @@ Images = NDArray[np.uint8]
 
 
 @styled
-def image_grid(images: Images, n_columns: int = 8, titles: Sequence[str] | None = None) -> Figure:
-    """Draw images in rows.
-
-    Parameters
-    ----------
-    images : uint8 ndarray of shape (images, height, width, 3)
-    n_columns : int
-        Images per row.
-    titles : sequence of str, optional
-        One per image; empty for none.
-    """
-    n_rows = -(-len(images) // n_columns)
-    figure, axes = new_figure(n_rows, n_columns, height=n_rows * (1.1 if titles else 0.92))
+def image_grid(images: Images, titles: Sequence[str] | None = None) -> Figure:
+    """Draw images (n, height, width, 3) in rows of eight, with titles if there are any."""
+    n_rows = -(-len(images) // 8)
+    figure, axes = new_figure(n_rows, 8, height=n_rows * (1.1 if titles else 0.92))
     for k, ax in enumerate(axes.flat):
         ax.set_axis_off()
         if k < len(images):
@@ -51,18 +42,9 @@ def image_grid(images: Images, n_columns: int = 8, titles: Sequence[str] | None 
 
 @styled
 def mask_panels(masks: Array, size: int, image: Images) -> Figure:
-    """Draw the masks of a scene and the image composed from them.
-
-    Parameters
-    ----------
-    masks : ndarray of shape (size * size, 4)
-        Shares of floor, wall, object and highlight in each pixel.
-    size : int
-    image : uint8 ndarray of shape (size, size, 3)
-    """
+    """Draw the masks (size * size, 4) of a scene and the image (size, size, 3) they compose."""
     figure, axes = new_figure(1, 5, height=1.8)
-    names = ("floor", "wall", "object", "highlight")
-    for k, name in enumerate(names):
+    for k, name in enumerate(("floor", "wall", "object", "highlight")):
         mask = masks[:, k].reshape(size, size)
         _show(axes[0, k], mask, name, cmap="gray", vmin=0, vmax=1)
     _show(axes[0, 4], image, "image")
@@ -110,7 +92,7 @@ def tables_2_to_4(
 
     Parameters
     ----------
-    ours : mapping from a model to a mapping from a factor to its ValuationTable
+    ours : mapping from a model to a mapping from a factor to its table
     papers : mapping from a factor to a mapping from a model to (mean, std) of each value
     """
     figure, axes = new_figure(2, 3, height=5.0)
@@ -163,15 +145,7 @@ def agreement_scatter(
 
 @styled
 def hue_line_and_plane(line: Array, plane: Array, labels: ArrayLike) -> Figure:
-    """Draw hues along one direction, where they overlap, and in two, where they form a wheel.
-
-    Parameters
-    ----------
-    line : ndarray of shape (samples,) or (samples, 1)
-    plane : ndarray of shape (samples, 2)
-    labels : int array-like of shape (samples,)
-        Hues from 0 to 9.
-    """
+    """Draw hues 0 to 9 along one direction (n,), and in a plane (n, 2), where they form a wheel."""
     hues = np.asarray(labels)
     figure, axes = new_figure(1, 2, height=3.4)
     left, right = axes[0]
@@ -186,14 +160,7 @@ def hue_line_and_plane(line: Array, plane: Array, labels: ArrayLike) -> Figure:
 
 @styled
 def hue_planes(planes: Mapping[str, Array], labels: ArrayLike) -> Figure:
-    """Draw the hue planes of several models; a line joins neighbours on the wheel.
-
-    Parameters
-    ----------
-    planes : mapping from a model to an ndarray of shape (samples, 2)
-    labels : int array-like of shape (samples,)
-        Hues from 0 to 9.
-    """
+    """Draw the planes (n, 2) of hues 0 to 9, by model; a line joins neighbours on the wheel."""
     figure, axes = new_figure(1, len(planes), height=3.4)
     for ax, (model, plane) in zip(axes[0], planes.items(), strict=True):
         _wheel(ax, plane, np.asarray(labels))
@@ -203,13 +170,7 @@ def hue_planes(planes: Mapping[str, Array], labels: ArrayLike) -> Figure:
 
 @styled
 def hue_readings(rows: Sequence[Row]) -> Figure:
-    """Draw how well two models agree on hues for each way to read them.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        Of ``conceptnb reproduce clip``; those of its table "readings" are drawn.
-    """
+    """Draw how well two models agree on hues for each way to read them, by the rows of `clip`."""
     kept = [row for row in rows if row["table"] == "readings"]
     factors = list(dict.fromkeys(row["factor"] for row in kept))
     names = list(dict.fromkeys(row["reading"] for row in kept))
@@ -234,15 +195,7 @@ def hue_readings(rows: Sequence[Row]) -> Figure:
 
 @styled
 def valuation_plane(valuations: Array, labels: NDArray[np.integer], names: Sequence[str]) -> Figure:
-    """Draw two valuations of samples, and the name of each value at its mean.
-
-    Parameters
-    ----------
-    valuations : ndarray of shape (samples, 2)
-    labels : int ndarray of shape (samples,)
-    names : sequence of str
-        The values, by label.
-    """
+    """Draw two valuations (samples, 2), and the name of each value (label) at its mean."""
     figure, [[ax]] = new_figure(height=3.4)
     for value, name in enumerate(names):
         points = valuations[labels == value]

@@ -20,9 +20,11 @@ from conceptnb.plotting.style import (
     styled,
 )
 
+_SHOWN = 400  # points per environment
+
 
 @styled
-def environment_points(X: ArrayLike, environment: ArrayLike, shown: int = 400) -> Figure:
+def environment_points(X: ArrayLike, environment: ArrayLike) -> Figure:
     """Draw the observations of each environment over those of the base distribution.
 
     Parameters
@@ -31,8 +33,6 @@ def environment_points(X: ArrayLike, environment: ArrayLike, shown: int = 400) -
         Drawn in their two leading principal components, those of the base.
     environment : int array-like of shape (samples,)
         0 for the base distribution.
-    shown : int
-        Points per environment.
     """
     points, labels = np.asarray(X), np.asarray(environment)
     base = points[labels == 0]
@@ -41,8 +41,8 @@ def environment_points(X: ArrayLike, environment: ArrayLike, shown: int = 400) -
     m = labels.max()
     figure, axes = new_figure(1, m, height=2.7, sharex=True, sharey=True)
     for e, ax in enumerate(axes[0], start=1):
-        ax.scatter(*flat[labels == 0][:shown].T, s=5, color=MUTED, alpha=0.4, label="base")
-        own = flat[labels == e][:shown]
+        ax.scatter(*flat[labels == 0][:_SHOWN].T, s=5, color=MUTED, alpha=0.4, label="base")
+        own = flat[labels == e][:_SHOWN]
         ax.scatter(*own.T, s=7, color=PALETTE[0], marker="^", alpha=0.7, label="environment")
         ax.set(title=f"Environment {e}", xlabel="component 1")
     axes[0, 0].set(ylabel="component 2")
@@ -51,7 +51,7 @@ def environment_points(X: ArrayLike, environment: ArrayLike, shown: int = 400) -
 
 
 @styled
-def loss_curves(held_out: Array, oracle: ArrayLike, names: Sequence[str] | None = None) -> Figure:
+def loss_curves(held_out: Array, oracle: ArrayLike, names: Sequence[str]) -> Figure:
     """Draw the held-out loss by epoch, above the loss of the true log-odds.
 
     Parameters
@@ -60,12 +60,11 @@ def loss_curves(held_out: Array, oracle: ArrayLike, names: Sequence[str] | None 
         Contrastive loss of D problems, in nats per row.
     oracle : array-like of shape (D,)
         Loss of the true log-odds on the same rows.
-    names : sequence of D str, optional
+    names : sequence of D str
     """
-    labels = names or [f"problem {k}" for k in range(len(held_out))]
     figure, [[ax]] = new_figure(height=3.2)
     for k, curve in enumerate(held_out - np.asarray(oracle)[:, None]):
-        ax.plot(curve, color=PALETTE[k], linestyle=LINES[k], label=labels[k])
+        ax.plot(curve, color=PALETTE[k], linestyle=LINES[k], label=names[k])
     ax.axhline(0, color=MUTED, linewidth=1)
     ax.set(xlabel="epoch", ylabel="loss above the oracle's (nats)")
     # Linear around zero, since a finite sample can put a model below the oracle.
@@ -81,7 +80,6 @@ def recovered(
     *,
     label: str = "learned $h_{}(x)$",
     digits: int = 3,
-    shown: int = 1500,
 ) -> Figure:
     """Draw learned valuations against the true ones that they are matched with.
 
@@ -94,14 +92,12 @@ def recovered(
         Of the vertical axes; a pair of braces stands for the column.
     digits : int
         Of the correlations.
-    shown : int
-        Points per panel.
     """
     truth, found = np.asarray(true), np.asarray(learned)
     rows, columns, correlations = match_columns(truth, found)
     figure, axes = new_figure(1, len(rows), height=3.0)
     for k, (ax, i, j, value) in enumerate(zip(axes[0], rows, columns, correlations, strict=True)):
-        ax.scatter(truth[:shown, i], found[:shown, j], s=6, color=PALETTE[k], marker=MARKERS[k],
+        ax.scatter(truth[:1500, i], found[:1500, j], s=6, color=PALETTE[k], marker=MARKERS[k],
                    alpha=0.5)  # fmt: skip
         ax.set(
             title=f"Atom {i + 1}: correlation {value:+.{digits}f}",
@@ -113,11 +109,7 @@ def recovered(
 
 @styled
 def story(
-    true: ArrayLike,
-    observed: ArrayLike,
-    learned: ArrayLike,
-    environment: ArrayLike,
-    shown: int = 350,
+    true: ArrayLike, observed: ArrayLike, learned: ArrayLike, environment: ArrayLike
 ) -> Figure:
     """Draw a problem of two atoms in three panels: valuations, observations, what was learned.
 
@@ -131,8 +123,6 @@ def story(
         Drawn in the order and with the signs that match the true ones; unit and zero stay.
     environment : int array-like of shape (samples,)
         0 for the base distribution.
-    shown : int
-        Points per environment.
     """
     truth, found = np.asarray(true), np.asarray(learned)
     points, labels = np.asarray(observed), np.asarray(environment)
@@ -150,7 +140,7 @@ def story(
     figure, axes = new_figure(1, 3, height=2.9)
     for ax, (title, values, names) in zip(axes[0], panels, strict=True):
         for e in range(labels.max() + 1):
-            own = values[labels == e][:shown]
+            own = values[labels == e][:350]
             colour, marker = (MUTED, ".") if e == 0 else (PALETTE[e - 1], MARKERS[e])
             ax.scatter(*own.T, s=9, color=colour, marker=marker, alpha=0.35 if e == 0 else 0.6,
                        linewidths=0, label="base" if e == 0 else f"environment {e}")  # fmt: skip

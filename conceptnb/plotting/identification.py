@@ -31,12 +31,7 @@ from conceptnb.theory.theorem1 import Subset
 
 @styled
 def design_matrices(report: DiversityReport) -> Figure:
-    """Draw M and B in standard units; a cross marks atoms for which Assumption 4 fails.
-
-    Parameters
-    ----------
-    report : DiversityReport
-    """
+    """Draw M and B in standard units; a cross marks atoms for which Assumption 4 fails."""
     figure, axes = new_figure(1, 2, height=1.3 + 0.32 * len(report.M))
     largest = max(np.abs(report.B).max(), 1e-9)
     environments = [str(e + 1) for e in range(len(report.M))]
@@ -59,14 +54,7 @@ def design_matrices(report: DiversityReport) -> Figure:
 def acceptance_rates(
     designs: Mapping[str, EnvironmentDesign], base: GaussianMixture, atoms: Array
 ) -> Figure:
-    """Compare designs by acceptance rate (Lemma 4) and by Assumption 4's margins.
-
-    Parameters
-    ----------
-    designs : mapping from name to EnvironmentDesign
-    base : GaussianMixture
-    atoms : ndarray of shape (n, d_z)
-    """
+    """Compare designs for atoms (n, d_z) by acceptance rate (Lemma 4) and Assumption 4."""
     figure, axes = new_figure(1, 2, height=3.0)
     for k, (name, design) in enumerate(designs.items()):
         rates = [acceptance_rate(base, c, design.variance) for c in design.concepts(atoms)]
@@ -153,13 +141,7 @@ def spectra(found: Mapping[Subset, Array], tolerance: float) -> Figure:
 
 @styled
 def instance_errors(rows: Sequence[Row]) -> Figure:
-    """Draw the recovery of many random instances: error of B, and 1 - correlation.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        Of ``results/theory_instances.json``.
-    """
+    """Draw error of B and 1 - correlation in many instances (``results/theory_instances.json``)."""
     figure, axes = new_figure(1, 2, height=3.2)
     for k, n in enumerate(sorted({row["n"] for row in rows})):
         chosen = [row for row in rows if row["n"] == n and row["M_right"]]
@@ -179,13 +161,7 @@ def instance_errors(rows: Sequence[Row]) -> Figure:
 
 @styled
 def error_curves(rows: Sequence[Row]) -> Figure:
-    """Draw errors against samples, with fitted slopes, and how often M is right.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        Of ``results/theory_estimated.json``.
-    """
+    """Draw errors by samples, and how often M is right (``results/theory_estimated.json``)."""
     sizes = np.array(sorted({row["samples"] for row in rows}))
     figure, axes = new_figure(1, 2, height=3.3, width_ratios=[2, 1])
     names = {
@@ -198,8 +174,8 @@ def error_curves(rows: Sequence[Row]) -> Figure:
             n: [r[key] for r in rows if r["samples"] == n and r[key] is not None] for n in sizes
         }
         logs = {size: np.log10(found) for size, found in values.items() if len(found) > 1}
-        xs, means = list(logs), np.array([log.mean() for log in logs.values()])
-        spread = np.array([log.std() for log in logs.values()])
+        xs = list(logs)
+        means, spread = np.array([(log.mean(), log.std()) for log in logs.values()]).T
         slope = np.polyfit(np.log10(xs), means, 1)[0]
         centre = 10**means
         bars = [centre - centre * 10**-spread, centre * 10**spread - centre]
@@ -217,17 +193,10 @@ def error_curves(rows: Sequence[Row]) -> Figure:
 
 @styled
 def two_models(pair: ModelPair, n: int, rng: np.random.Generator) -> Figure:
-    """Show the same observations in the concept coordinates of two models.
+    """Show the same n observations in the concept coordinates of two models.
 
     Points are coloured by the first model's first valuation; triangles are points where
     that lies below its median.
-
-    Parameters
-    ----------
-    pair : ModelPair
-    n : int
-        Number of observations.
-    rng : numpy.random.Generator
     """
     X = pair.first.mixing(pair.first.draw(n, rng))
     both = [pair.first.valuations(X), pair.second.valuations(X)]
@@ -245,13 +214,7 @@ def two_models(pair: ModelPair, n: int, rng: np.random.Generator) -> Figure:
 
 @styled
 def pair_p_values(rows: Sequence[Row]) -> Figure:
-    """Draw the p-values of pairs of models, and of controls that must be rejected.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        Of ``results/theory_pairs.json``.
-    """
+    """Draw the p-values of pairs of models, and of controls (``results/theory_pairs.json``)."""
     figure, [[ax]] = new_figure(height=0.9 + 0.42 * len(rows))
     tests = {
         "p_projection": "projections",

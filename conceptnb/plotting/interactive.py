@@ -17,8 +17,7 @@ class InteractiveFigure:
     """A plotly figure with a static twin, as the value of a notebook's cell.
 
     In Jupyter and Colab plotly shows itself. On the book's site the page holds the static
-    picture and the figure's data; ``_static/interactive.js`` swaps the live figure in, with
-    the plotly.js that the site carries. A reader without JavaScript keeps the picture.
+    picture and the figure's data, and ``_static/interactive.js`` swaps the live figure in.
 
     Parameters
     ----------
@@ -27,12 +26,7 @@ class InteractiveFigure:
     static : matplotlib.figure.Figure
         The same content as a picture.
     alt : str
-        What the figure shows, in words, for those who cannot see it.
-
-    Raises
-    ------
-    ValueError
-        If `alt` is empty.
+        What the figure shows, in words.
     """
 
     def __init__(self, figure: go.Figure, static: Figure, alt: str) -> None:
@@ -43,18 +37,14 @@ class InteractiveFigure:
         self.alt = alt
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        picture = self._png()
-        encoded = base64.b64encode(picture).decode()
+        buffer = io.BytesIO()
+        self.static.savefig(buffer, format="png", bbox_inches="tight")
+        encoded = base64.b64encode(buffer.getvalue()).decode()
         if os.environ.get("CONCEPTNB_SITE"):
             return {"text/html": self._page(encoded), "image/png": encoded}
         # Jupyter shows whichever of plotly's forms it knows, or else the picture.
         live = self.figure._repr_mimebundle_() or {}
         return {**live, "image/png": encoded}
-
-    def _png(self) -> bytes:
-        buffer = io.BytesIO()
-        self.static.savefig(buffer, format="png", bbox_inches="tight")
-        return buffer.getvalue()
 
     def _page(self, picture: str) -> str:
         """Return what the site shows: the picture, and the data of the live figure."""

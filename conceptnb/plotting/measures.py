@@ -24,17 +24,7 @@ from conceptnb.plotting.style import FAINT, INK, LINES, MARKERS, MUTED, PALETTE,
 def three_measures(
     base: GaussianMixture, concept: Concept, variance: float, rng: np.random.Generator
 ) -> Figure:
-    """Draw Appendix C's three measures of one atom on a base in two dimensions.
-
-    Parameters
-    ----------
-    base : GaussianMixture
-        With d_z = 2.
-    concept : Concept
-        One atom.
-    variance : float
-    rng : numpy.random.Generator
-    """
+    """Draw Appendix C's three measures of one atom on a base in two dimensions."""
     drawn = {
         "enforced marginal": EnforcedMeasure(base, concept, variance).sample(700, rng),
         "averaged (do-like)": averaged_measure(base, concept, variance).sample(700, rng),
@@ -92,15 +82,7 @@ def couplings(concepts: Sequence[Concept], correlations: Sequence[float]) -> Fig
 
 @styled
 def environments_against_dimension(n: int, largest: int) -> Figure:
-    """Draw the sufficient number of environments against the latent dimension.
-
-    Parameters
-    ----------
-    n : int
-        Atoms to be learned.
-    largest : int
-        Largest latent dimension.
-    """
+    """Draw the number of environments that suffices for n atoms, by latent dimension."""
     d_z = np.unique(np.geomspace(n, largest, 60).astype(int))
     figure, axes = new_figure(height=3.3)
     for k, (name, count) in enumerate(environments_needed(n, d_z).items()):

@@ -29,10 +29,6 @@ def valuations_by_environment(report: ConceptReport) -> Figure:
     """Draw median and quartiles of every learned valuation in every environment.
 
     Filled marks: the environment looked for this concept. Open ones: it did not.
-
-    Parameters
-    ----------
-    report : ConceptReport
     """
     table, learned = report.table, report.valuations
     targets = np.asarray(report.learner.targets)
@@ -59,12 +55,7 @@ def valuations_by_environment(report: ConceptReport) -> Figure:
 
 @styled
 def valuations_by_value(report: DirectionReport) -> Figure:
-    """Draw the valuations of held-out images along each factor's direction, by value.
-
-    Parameters
-    ----------
-    report : DirectionReport
-    """
+    """Draw the valuations of held-out images along each factor's direction, by value."""
     n = len(report.factors)
     figure, axes = new_figure(1, n, height=2.9)
     for ax, found in zip(axes[0], report.factors.values(), strict=True):
@@ -81,12 +72,7 @@ def valuations_by_value(report: DirectionReport) -> Figure:
 
 
 def choices_by_category(report: SteeringReport) -> Figure:
-    """Draw the share of questions answered truly (MC1), by category and technique.
-
-    Parameters
-    ----------
-    report : SteeringReport
-    """
+    """Draw the share of questions answered truly (MC1), by category and technique."""
     category = np.array([question.category or "all" for question in report.questions])
     names = list(dict.fromkeys(category.tolist()))
     shares = {

@@ -25,10 +25,7 @@ from conceptnb.studies import steering_analysis as analysis
 def strength_curves(points: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
     """Draw MC1, KL and cross-entropy along the strength α, one line per technique.
 
-    Parameters
-    ----------
-    points : mapping from a technique to a mapping of ``alpha``, ``mc1``, ``kl`` and ``ce``
-        Equally long sequences.
+    A technique has equally long sequences ``alpha``, ``mc1``, ``kl`` and ``ce``.
     """
     figure, axes = new_figure(1, 3, height=3.0)
     titles = {"mc1": "MC1", "kl": "KL (nats)", "ce": "cross-entropy (nats)"}

@@ -1,8 +1,7 @@
 """The one style of all figures: palette, sizes, and how a figure is made.
 
-Figures are drawn on an opaque light card, so that they read the same on a light page,
-on a dark page and on paper. Colours are those of Okabe and Ito, which stay apart for
-colour-blind readers; no figure tells things apart by colour alone.
+Figures are drawn on an opaque light card, for pages light and dark and for paper, in the colours
+of Okabe and Ito, which stay apart for colour-blind readers; nothing is told by colour alone.
 """
 
 from __future__ import annotations
@@ -70,11 +69,7 @@ _STYLE: dict[str, Any] = {
 
 
 def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
-    """Draw a figure in the house style, and close it for pyplot.
-
-    A closed figure is shown once, as the value of the cell that returns it, and never
-    a second time by the inline backend. Every public figure function wears this.
-    """
+    """Draw a figure in the house style, and close it for pyplot, which would show it twice."""
 
     @functools.wraps(draw)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> Figure:
@@ -89,45 +84,18 @@ def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
 def new_figure(
     n_rows: int = 1, n_columns: int = 1, height: float = 3.2, **subplots: Any
 ) -> tuple[Figure, np.ndarray]:
-    """Return a figure as wide as a page's text column, and its grid of axes.
+    """Return a figure, as wide as a page's text and `height` inches high, and its grid of axes.
 
-    Parameters
-    ----------
-    n_rows, n_columns : int
-    height : float
-        Height of the figure in inches.
-    **subplots
-        Passed to `matplotlib.pyplot.subplots`.
-
-    Returns
-    -------
-    figure : matplotlib.figure.Figure
-    axes : ndarray of matplotlib.axes.Axes, shape (n_rows, n_columns)
+    The axes have shape (n_rows, n_columns); `subplots` go to `matplotlib.pyplot.subplots`.
     """
-    return plt.subplots(
-        n_rows,
-        n_columns,
-        figsize=(WIDTH, height),
-        layout="constrained",
-        squeeze=False,
-        **subplots,
-    )
+    given = {"figsize": (WIDTH, height), "layout": "constrained", "squeeze": False, **subplots}
+    return plt.subplots(n_rows, n_columns, **given)
 
 
 def share_legend(
     figure: Figure, columns: int, place: Literal["above", "below"] = "below", **options: Any
 ) -> None:
-    """Draw one legend outside all axes of a figure, each label once.
-
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-    columns : int
-        Entries per line.
-    place : {"above", "below"}
-    **options
-        Passed to `matplotlib.figure.Figure.legend`.
-    """
+    """Draw one legend outside all axes of a figure, each label once, with `columns` per line."""
     found: dict[str, Any] = {}
     for ax in figure.axes:
         handles, labels = ax.get_legend_handles_labels()
@@ -151,13 +119,12 @@ def draw_grid(
 
     Parameters
     ----------
-    ax : matplotlib.axes.Axes
     values : ndarray of shape (rows, columns)
         NaN leaves a cell empty.
     rows, columns : sequence of str
         Their names.
     form : str
-        How a value is written; empty for cells without text.
+        How a value is written, such as ``"{:.0%}"``; empty for cells without text.
     limits : (float, float)
         Values at the ends of the colour map.
     colours : str

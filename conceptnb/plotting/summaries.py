@@ -82,7 +82,6 @@ def profiles(
     levels : array-like of shape (levels,)
     scores : mapping from a name to an array of shape (levels,) or (levels, repeats)
         A series that is shorter is of the first levels.
-    x_label, y_label : str
     log : bool
         Whether levels are spaced by their logarithm.
     chance : float, optional
@@ -127,10 +126,8 @@ def value_grid(
     rows, columns : sequence of str
     x_label, y_label : str
         What columns and rows are.
-    limits : (float, float)
-        Values at the ends of the colour map.
-    form : str
-        How a value is written, such as ``"{:.0%}"``.
+    limits, form
+        As in `draw_grid`.
     """
     figure, axes = new_figure(height=0.42 * len(rows) + 1.2)
     draw_grid(axes[0, 0], np.asarray(values, dtype=float), rows, columns, form=form, limits=limits)

@@ -71,8 +71,8 @@ def _embedded(
     found: Embeddings = {}
     for name in models:
         model = clip.load_clip(name)
-        found[model.name] = clip.embed_images(model, shapes, index, cache=cache, progress=False)
-    return found, shapes.factors(index)
+        found[model.name] = clip.embed_images(model, shapes, index, cache=cache)
+    return found, shapes3d.index_to_factors(index)
 
 
 def _images(

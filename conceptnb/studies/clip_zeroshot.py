@@ -27,7 +27,7 @@ def _runs(kind: str, seed: int, images: int, labels: str = "true") -> list[Row]:
     for weights, seen in (("trained", True), ("trained", False), ("untrained", False)):
         name = f"small-{kind}" + ("-untrained" if weights == "untrained" else "")
         model, kept = clip.load_clip(name), factors[held_out != seen][:images]
-        Z = clip.embed_images(model, shapes, shapes3d.factors_to_index(kept), progress=False)
+        Z = clip.embed_images(model, shapes, shapes3d.factors_to_index(kept))
         by_mean = clip.zero_shot(model, Z, rng)
         by_caption = clip.best_captions(model, Z, by_mean)
         if labels == "shuffled":

@@ -62,7 +62,7 @@ def test_tokens_say_each_word_and_end_with_the_largest():
 
 def grown(n_hues):
     """Progress of a model that is shown the given number of hues."""
-    progress = batches.Progress(batches.Curriculum())
+    progress = batches.Progress()
     progress.n_hues = n_hues
     return progress
 
@@ -74,7 +74,6 @@ def test_batches_hold_groups_that_differ_in_one_factor_and_nothing_held_out(seed
     assert factors.shape == (64, 6)
     assert not shapes3d.held_out_combinations(factors).any()
     n_groups = len(varied)
-    assert n_groups == progress.curriculum.n_groups(step, 64)
     assert n_groups == (0 if step <= 26 else 12 if step >= 78 else n_groups)
     groups = factors[: n_groups * batches.GROUP].reshape(n_groups, batches.GROUP, 6)
     for group, factor in zip(groups, varied, strict=True):
@@ -167,8 +166,7 @@ def test_the_palette_of_a_batch_is_that_of_the_progress(n_hues):
 
 
 def test_the_palette_grows_when_every_factor_is_told_apart():
-    curriculum = batches.Curriculum(memory=0.0, patience=10)
-    progress = batches.Progress(curriculum)
+    progress = batches.Progress(memory=0.0, patience=10)
     geometry = np.array([3, 4, 5])
     progress.update(50, geometry, np.array([0.1, 0.1, 0.9]))
     assert progress.n_hues == 1  # orientation is not learned yet
@@ -187,7 +185,7 @@ def test_the_palette_grows_when_every_factor_is_told_apart():
 
 
 def test_hard_factors_are_drawn_more_often():
-    progress = batches.Progress(batches.Curriculum(memory=0.5))
+    progress = batches.Progress(memory=0.5)
     np.testing.assert_array_equal(progress.weights()[:3], 0)  # one hue cannot be varied
     progress.n_hues = 10
     assert np.ptp(progress.weights()) < 1e-12
@@ -298,7 +296,7 @@ def test_larger_images_are_averaged():
 
 def test_an_interrupted_embedding_ends_with_the_same_array(tmp_path):
     shapes, index = shapes3d.RenderedShapes(32), np.arange(0, 480_000, 4801)
-    options = {"shard_size": 16, "progress": False}
+    options = {"shard_size": 16}
     expected = clip.embed_images(FixedModel(), shapes, index, **options)
     with pytest.raises(KeyboardInterrupt):
         clip.embed_images(FixedModel(48), shapes, index, cache=tmp_path, **options)
@@ -328,7 +326,7 @@ def test_a_killed_embedding_goes_on_where_it_stopped(tmp_path):
         "        time.sleep(0.05)\n"
         "        return super().embed_images(images)\n"
         "shapes, index = shapes3d.RenderedShapes(32), np.arange(0, 480_000, 1201)\n"
-        "options = {'cache': sys.argv[1], 'shard_size': 8, 'progress': False}\n"
+        "options = {'cache': sys.argv[1], 'shard_size': 8}\n"
         "clip.embed_images(Slow(), shapes, index, **options)\n"
     )
     here = str(Path(__file__).parent)
@@ -342,26 +340,24 @@ def test_a_killed_embedding_goes_on_where_it_stopped(tmp_path):
         process.send_signal(signal.SIGKILL)
     assert process.returncode == -signal.SIGKILL
     again = FixedModel()
-    resumed = clip.embed_images(again, shapes, index, cache=tmp_path, shard_size=8, progress=False)
+    resumed = clip.embed_images(again, shapes, index, cache=tmp_path, shard_size=8)
     assert 0 < again.seen <= len(index) - 24
-    whole = clip.embed_images(FixedModel(), shapes, index, shard_size=8, progress=False)
+    whole = clip.embed_images(FixedModel(), shapes, index, shard_size=8)
     np.testing.assert_array_equal(resumed, whole)
 
 
 def test_workers_fill_one_array(tmp_path):
     shapes, index = shapes3d.RenderedShapes(32), np.arange(0, 480_000, 4801)
-    alone = clip.embed_images(FixedModel(), shapes, index, shard_size=16, progress=False)
+    alone = clip.embed_images(FixedModel(), shapes, index, shard_size=16)
     for backend, cache in (("threading", None), ("loky", tmp_path)):
         with parallel_config(backend=backend, n_jobs=2):
-            shared = clip.embed_images(
-                FixedModel(), shapes, index, cache=cache, shard_size=16, progress=False
-            )
+            shared = clip.embed_images(FixedModel(), shapes, index, cache=cache, shard_size=16)
         np.testing.assert_array_equal(shared, alone)
 
 
 def test_a_cache_that_does_not_fit_is_refused(tmp_path, monkeypatch):
     shapes, index = shapes3d.RenderedShapes(32), np.arange(0, 480_000, 48_001)
-    options = {"cache": tmp_path, "progress": False}
+    options = {"cache": tmp_path}
     clip.embed_images(FixedModel(), shapes, index, **options)
     other = FixedModel()
     torch.nn.init.ones_(other.model.weight)
@@ -445,7 +441,7 @@ def test_environments_hold_the_images_that_fit_their_caption():
         (
             lambda: clip.best_captions(None, np.eye(1), [[0] * 6], sweeps=0),
             ValueError,
-            "sweeps=0",
+            "sweeps must be at least 1",
         ),
         (
             lambda: clip.text_agreement(

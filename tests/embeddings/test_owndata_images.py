@@ -51,7 +51,7 @@ def test_labels_that_go_together_are_warned_of(folder):
 
 def test_few_images_in_many_dimensions_are_warned_of(folder):
     images = read_images(folder, folder / "labels.csv", factors=["size"])
-    few = type(images)(images.pixels[:40], images.labels.iloc[:40], images.files[:40])
+    few = type(images)(images.pixels[:40], images.labels.iloc[:40])
     said = " ".join(learn_directions(few).warnings)
     assert "20 images to learn from in 30 dimensions" in said
     assert "images only" in said

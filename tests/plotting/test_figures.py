@@ -172,7 +172,7 @@ CASES = {
     "embedded.hue_line_and_plane": (POINTS[:, :1], POINTS, HUES),
     "embedded.hue_planes": ({"one": POINTS, "another": POINTS}, HUES),
     "embedded.hue_readings": (reading_rows(),),
-    "embedded.image_grid": (PICTURES, 3),
+    "embedded.image_grid": (PICTURES,),
     "embedded.mask_panels": (RNG.uniform(size=(64, 4)), 8, PICTURES[0]),
     "embedded.tables_2_to_4": (
         {"small-vit": valuation_tables()},
@@ -187,7 +187,7 @@ CASES = {
     "fits.loss_against_mcc": (
         {kind: {"best": ([0.1, 0.01], [0.8, 0.9])} for kind in ("linear", "nonlinear")},
     ),
-    "fits.loss_curves": (1 + np.exp(-np.arange(20.0))[None] * [[1], [2]], [1.0, 1.0]),
+    "fits.loss_curves": (1 + np.exp(-np.arange(20.0)) * [[1], [2]], [1.0, 1.0], ["one", "two"]),
     "fits.recovered": (POINTS, POINTS[:, ::-1]),
     "fits.story": (POINTS, RNG.normal(size=(60, 4)), -POINTS, ENVIRONMENT),
     "identification.acceptance_rates": (
@@ -209,15 +209,15 @@ CASES = {
     "measures.environments_against_dimension": (4, 1000),
     "measures.three_measures": (BASE, ATOM, 0.1, np.random.default_rng(0)),
     "planes.acceptance_curves": (
-        BASE, ATOM, [0.05, 0.5], [-1.0, 0.0, 1.0], np.random.default_rng(0), 500
+        BASE, ATOM, [0.05, 0.5], [-1.0, 0.0, 1.0], np.random.default_rng(0)
     ),
-    "planes.conditioned_points": (BASE, ATOM, [0.05, 0.5], np.random.default_rng(0), 60),
+    "planes.conditioned_points": (BASE, ATOM, [0.05, 0.5], np.random.default_rng(0)),
     "planes.level_sets": (ATOM, [-0.5, 0.5], POINTS, LinearMixing(np.array([[1, 1], [0, 1.0]]))),
     "planes.noise_trade_off": (BASE, ATOM, np.geomspace(1e-3, 1, 9)),
     "planes.turnable_planes": (
         SPACE_ATOM, [-0.5, 0.5], RNG.normal(size=(20, 3)), "two planes"
     ),
-    "planes.valuation_densities": (BASE, ATOM, 0.1, {"drawn": POINTS}, 20),
+    "planes.valuation_densities": (BASE, ATOM, 0.1, {"drawn": POINTS}),
     "recovery.best_matches": (POINTS, {"PCA": POINTS, "ICA": -POINTS}),
     "recovery.cost_by_dimension": ([{"dz": d, "cpu_seconds": d, "peak_gb": 1.0} for d in (3, 6)],),
     "recovery.scores_by_level": (limit_rows([2, 4, 8]), "number of atoms"),
@@ -260,7 +260,7 @@ OPTIONS = {
     "summaries.profiles": [
         (([1, 10, 100], {"probe": [0.9, 0.8, 0.7]}, "count"), {"log": True, "chance": 0.5})
     ],
-    "embedded.image_grid": [((PICTURES, 2), {"titles": ["a", "b", "c", "d"]})],
+    "embedded.image_grid": [((PICTURES,), {"titles": ["a", "b", "c", "d"]})],
 }  # fmt: skip
 DRAWN = [pytest.param(name, arguments, {}, id=name) for name, arguments in CASES.items()]
 DRAWN += [

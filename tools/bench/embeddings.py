@@ -44,7 +44,7 @@ def _embedding() -> Benchmark:
         "the image encoder's forward pass",
         "rendering, preprocessing and embedding in shards",
         cpu_seconds(forward, len(index)),
-        cpu_seconds(lambda: clip.embed_images(model, shapes, index, progress=False), len(index)),
+        cpu_seconds(lambda: clip.embed_images(model, shapes, index), len(index)),
         repeats=3,
     )
 

@@ -1,21 +1,15 @@
 """Training batches for the small CLIP models: a palette that grows, and hard negatives.
 
-A contrastive loss is content with whatever tells the images of a batch apart.
-Among images of 1,000 colourings it learns colours and little else, and once it
-looks at colours, objects of every colour hide the shapes. Two measures help.
-
-* Geometry first. Training starts with a single colouring, in which scale, shape
-  and orientation are all there is to learn. The palette grows by one hue at a
-  time, to ten, whenever the model tells every factor apart.
-* Hard negatives. Most of a batch comes in groups of four images that agree in
-  all factors but one; only that one factor tells their captions apart. The
-  factor is drawn the more often the harder it still is.
+A contrastive loss is content with whatever tells the images of a batch apart: among 1,000
+colourings it learns colours and little else. So training starts with a single colouring, and the
+palette grows by a hue whenever the model tells every factor apart; and most of a batch comes in
+groups of four images that agree in all factors but one, more often one that is still hard.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -26,52 +20,21 @@ from conceptnb.embeddings.shapes3d.factors import SIZES, held_out_combinations
 GROUP = 4
 _HUE_ORDER = np.array([0, 3, 6, 8, 1, 5, 2, 7, 4, 9])  # spread out, whatever the palette
 _HUE_OFFSET = (3, 6, 0)  # floor, wall and object differ in the first colouring
+_HARD_FROM, _HARD_TO = 26, 78  # steps between which hard negatives are ramped in
+_HARD_SHARE = 0.75  # of a batch in groups, when all are ramped in
+_MASTERED = 0.7  # loss in groups of four under which a factor counts as learned; chance is 1.39
 
 
-@dataclass(frozen=True)
-class Curriculum:
-    """When training becomes harder.
+@dataclass
+class Progress:
+    """What a model has learned so far, and so what it is shown next.
 
     Parameters
     ----------
-    hard : tuple of int
-        Steps between which hard negatives are ramped in.
-    hard_share : float
-        Share of a batch in groups, when all are ramped in.
-    mastered : float
-        Loss in groups of four under which a factor counts as learned; chance is 1.39.
     patience : int
         Fewest steps between two hues added to the palette.
     memory : float
         Share of the running mean of a loss that a new batch leaves in place.
-    """
-
-    hard: tuple[int, int] = (26, 78)
-    hard_share: float = 0.75
-    mastered: float = 0.7
-    patience: int = 30
-    memory: float = 0.97
-
-    def n_groups(self, step: int, batch_size: int) -> int:
-        """Count the groups of hard negatives in a batch."""
-        start, end = self.hard
-        ramp = float(np.clip((step - start) / (end - start), 0, 1))
-        return round(self.hard_share * ramp * batch_size / GROUP)
-
-
-class Progress:
-    """What a model has learned so far, and so what it is shown next.
-
-    Groups vary the factors that are still hard more often. Without that one of
-    the factors may be left unlearned: in one trial the model read five of them
-    and never the hue of the wall.
-
-    Parameters
-    ----------
-    curriculum : Curriculum
-
-    Attributes
-    ----------
     losses : ndarray of shape (6,)
         Running mean of the loss in groups that vary each factor.
     n_hues : int
@@ -80,11 +43,11 @@ class Progress:
         Step at which the palette last grew.
     """
 
-    def __init__(self, curriculum: Curriculum) -> None:
-        self.curriculum = curriculum
-        self.losses = np.full(len(SIZES), np.log(GROUP))
-        self.n_hues = 1
-        self.grown = 0
+    patience: int = 30
+    memory: float = 0.97
+    losses: NDArray[np.float64] = field(default_factory=lambda: np.full(len(SIZES), np.log(GROUP)))
+    n_hues: int = 1
+    grown: int = 0
 
     @property
     def sizes(self) -> NDArray[np.intp]:
@@ -95,9 +58,9 @@ class Progress:
         """Take in the losses (n_groups,) of groups that vary the given factors."""
         for factor in np.unique(varied):
             new = losses[varied == factor].mean()
-            self.losses[factor] += (1 - self.curriculum.memory) * (new - self.losses[factor])
-        learned = self.losses[self.sizes >= GROUP].max() < self.curriculum.mastered
-        if learned and self.n_hues < SIZES[0] and step - self.grown >= self.curriculum.patience:
+            self.losses[factor] += (1 - self.memory) * (new - self.losses[factor])
+        learned = self.losses[self.sizes >= GROUP].max() < _MASTERED
+        if learned and self.n_hues < SIZES[0] and step - self.grown >= self.patience:
             self.n_hues, self.grown = self.n_hues + 1, step
 
     def weights(self) -> NDArray[np.float64]:
@@ -119,9 +82,7 @@ def draw_batch(
     Parameters
     ----------
     progress : Progress
-    step : int
-        Of the training.
-    batch_size : int
+    step, batch_size : int
     rng : numpy.random.Generator
     near_rate : float
         Chance that a group which differs in a hue shows four neighbours on the wheel.
@@ -134,7 +95,8 @@ def draw_batch(
         The factor in which each group differs.
     """
     sizes = progress.sizes
-    n_groups = progress.curriculum.n_groups(step, batch_size)
+    ramp = float(np.clip((step - _HARD_FROM) / (_HARD_TO - _HARD_FROM), 0, 1))
+    n_groups = round(_HARD_SHARE * ramp * batch_size / GROUP)
     varied = rng.choice(len(sizes), n_groups, p=progress.weights())
     is_hue = varied < len(_HUE_OFFSET)
     near = is_hue & (rng.random(n_groups) < near_rate) if near_rate else np.zeros_like(is_hue)
@@ -152,18 +114,9 @@ def open_attributes(
 ) -> NDArray[np.bool_]:
     """Draw which attributes (batch_size, 6) captions leave open, alike within a group.
 
-    The four captions of a group leave the same attributes open, never the one in
-    which they differ, so that this one word has to tell the images apart in whatever
-    company. How many are open is drawn, too: the chance is uniform up to twice `rate`.
-
-    Parameters
-    ----------
-    varied : ndarray of shape (n_groups,)
-        As from `draw_batch`.
-    batch_size : int
-    rate : float
-        Mean chance that an attribute is left open.
-    rng : numpy.random.Generator
+    The four captions of a group leave the same attributes open, never the one in which they
+    differ: `varied` (n_groups,), as from `draw_batch`. How many are open is drawn, too: the
+    chance is uniform up to twice `rate`.
     """
     n_groups, n_factors = len(varied), len(SIZES)
     n_captions = n_groups + batch_size - GROUP * n_groups

@@ -1,9 +1,7 @@
 """CLIP models behind one small interface: images and captions in, embeddings out.
 
-By name: ``small-vit`` and ``small-resnet``, the stand-ins trained here (add
-``-untrained`` for the control with random weights), or ``ViT-B-32`` and
-``RN101`` with OpenAI's weights, as in Appendix D. By path: a checkpoint of one
-of the real architectures, or weights of a small model.
+The stand-ins trained here, the controls with random weights, the models of Appendix D with OpenAI's
+weights, or local checkpoints.
 """
 
 from __future__ import annotations
@@ -23,10 +21,10 @@ from PIL import Image
 from conceptnb.embeddings.clip.small_clip import (
     SMALL_KINDS,
     WEIGHTS,
+    CaptionTokenizer,
     clip_input,
     create_small_model,
 )
-from conceptnb.embeddings.clip.tokenizer import CaptionTokenizer
 
 REAL_NAMES = ("ViT-B-32", "RN101")
 """The two models of Appendix D, by their names in open_clip."""
@@ -72,13 +70,7 @@ class ClipModel:
 
     @torch.inference_mode()
     def embed_images(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Embeddings (n, dimension) of images (n, h, w, 3), not normalised (Appendix D.1).
-
-        Raises
-        ------
-        ValueError
-            If the images are not bytes in (n, h, w, 3).
-        """
+        """Embeddings (n, dimension) of images (n, h, w, 3), not normalised (Appendix D.1)."""
         if images.ndim != 4 or images.shape[-1] != 3 or images.dtype != np.uint8:
             raise ValueError(
                 "images must be bytes (numpy.uint8) of shape (n, height, width, 3); "
@@ -106,10 +98,8 @@ def load_clip(name: str | os.PathLike[str]) -> ClipModel:
 
     Raises
     ------
-    FileNotFoundError
-        If a path does not exist.
-    ValueError
-        If the name is unknown or a path does not say its architecture.
+    FileNotFoundError, ValueError
+        If a path does not exist; if the name is unknown or does not say its architecture.
     """
     text = str(name)
     if text in REAL_NAMES:

@@ -1,15 +1,11 @@
-"""Train the two small CLIP models on rendered images and captions.
-
-Model and loss are open_clip's own; only the data is ours. The models are small
-stand-ins trained here, not OpenAI's CLIP.
-"""
+"""Train the two small CLIP models on rendered images and captions, with open_clip's own loss."""
 
 from __future__ import annotations
 
 import math
 import os
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +18,20 @@ from tqdm.auto import tqdm
 from conceptnb.core.muon import Muon
 from conceptnb.embeddings.clip.batches import (
     GROUP,
-    Curriculum,
     Progress,
     draw_batch,
     open_attributes,
 )
-from conceptnb.embeddings.clip.small_clip import SMALL_SIZE, clip_input, create_small_model
-from conceptnb.embeddings.clip.tokenizer import CaptionTokenizer
+from conceptnb.embeddings.clip.small_clip import (
+    SMALL_SIZE,
+    CaptionTokenizer,
+    clip_input,
+    create_small_model,
+)
 from conceptnb.embeddings.shapes3d import captions
 from conceptnb.embeddings.shapes3d.renderer import Renderer
+
+_SAVE_EVERY = 100  # steps
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,7 @@ class Cycle:
     near_rate : float
         Chance that a group which differs in a hue shows neighbours on the wheel.
     alike_in_groups : bool
-        The captions of a group leave the same attributes open, never the one in which they
-        differ; see `open_attributes`.
+        Captions of a group leave the same attributes open; see `open_attributes`.
     """
 
     steps: int
@@ -78,7 +78,6 @@ class TrainingPlan:
         Steps at the ends of a cycle in which the rate rises and falls.
     seed : int
         Of weights and data.
-    curriculum : Curriculum
     """
 
     cycles: tuple[Cycle, ...] = (Cycle(2400),)
@@ -90,7 +89,6 @@ class TrainingPlan:
     warm_up: int = 40
     cool_down: int = 900
     seed: int = 0
-    curriculum: Curriculum = field(default_factory=Curriculum)
 
     @property
     def steps(self) -> int:
@@ -180,18 +178,15 @@ class ClipTraining:
         self._loss = ClipLoss()
         self._render = Renderer(SMALL_SIZE)
         self._tokenize = CaptionTokenizer()
-        self.progress = Progress(self.plan.curriculum)
+        self.progress = Progress()
         self.step = 0
         self.cpu_seconds = 0.0
         self.losses: list[float] = []
 
     def train_step(self) -> float:
-        """One batch; returns its loss.
-
-        The batch depends on the seed, the number of the step and the progress so far, so that
-        a training that was taken up again sees the data it would have seen.
-        """
+        """Train on one batch and return its loss."""
         plan = self.plan
+        # A training that was taken up again sees the data that it would have seen.
         rng = np.random.default_rng([plan.seed, self.step])
         cycle, _ = plan.cycle(self.step)
         factors, varied = draw_batch(
@@ -223,23 +218,23 @@ class ClipTraining:
         self.step += 1
         return loss.item()
 
-    def run(self, checkpoint: Path | None = None, save_every: int = 100) -> None:
+    def run(self, checkpoint: Path | None = None) -> None:
         """Train to the end of the plan, with a progress bar and checkpoints."""
         start = time.process_time()
         with tqdm(total=self.plan.steps, initial=self.step, desc=f"train {self.kind}") as bar:
             while self.step < self.plan.steps:
                 self.losses.append(self.train_step())
                 bar.update()
-                if self.step % save_every == 0 or self.step == self.plan.steps:
+                if self.step % _SAVE_EVERY == 0 or self.step == self.plan.steps:
                     now = time.process_time()
                     self.cpu_seconds += now - start
                     start = now
-                    bar.set_postfix(loss=f"{np.mean(self.losses[-save_every:]):.3f}")
+                    bar.set_postfix(loss=f"{np.mean(self.losses[-_SAVE_EVERY:]):.3f}")
                     if checkpoint is not None:
                         self.save(checkpoint)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything that is needed to go on, through a temporary file."""
+        """Write all that is needed to go on, through a temporary file."""
         state = {
             "kind": self.kind,
             "plan_steps": self.plan.steps,
@@ -255,13 +250,7 @@ class ClipTraining:
         partial.replace(path)
 
     def load(self, path: str | os.PathLike[str]) -> None:
-        """Take up a training that `save` wrote.
-
-        Raises
-        ------
-        ValueError
-            If the checkpoint belongs to another kind of model or length of training.
-        """
+        """Take up a training of the same kind and length that `save` wrote, or raise."""
         state = torch.load(path, weights_only=True)
         if (state["kind"], state["plan_steps"]) != (self.kind, self.plan.steps):
             raise ValueError(

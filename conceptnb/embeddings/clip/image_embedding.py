@@ -15,12 +15,17 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
-from tqdm.auto import tqdm
 
 from conceptnb.core.files import write_text
+from conceptnb.core.validation import as_count
 from conceptnb.embeddings.clip.clip_models import SMALL_NAMES, ClipModel, load_clip
 from conceptnb.embeddings.clip.small_clip import SMALL_SIZE
-from conceptnb.embeddings.shapes3d.factors import FACTORS, held_out_combinations
+from conceptnb.embeddings.shapes3d.factors import (
+    FACTORS,
+    N_IMAGES,
+    held_out_combinations,
+    index_to_factors,
+)
 from conceptnb.embeddings.shapes3d.images import RenderedShapes, ShapesImages
 
 _BATCH = 256  # images that go through a model together
@@ -33,14 +38,12 @@ def embed_images(
     *,
     cache: str | os.PathLike[str] | None = None,
     shard_size: int = 2048,
-    progress: bool = True,
 ) -> NDArray[np.float32]:
     """Embed the images at the given positions (Appendix D.1).
 
     Shards are shared out by `joblib.Parallel`, on whose backend and workers the caller decides
-    (``joblib.parallel_config``). With `cache` they fill one array in a file there, and a state
-    beside it records which are finished: a run that was interrupted goes on where it stopped,
-    and a later one with the same model, images and positions embeds nothing.
+    (``joblib.parallel_config``). With `cache` they fill one array in a file there, and a run that
+    was interrupted goes on where it stopped.
 
     Parameters
     ----------
@@ -53,8 +56,6 @@ def embed_images(
         Folder for the embeddings; None keeps them in memory only.
     shard_size : int
         Images between two records of what is finished.
-    progress : bool
-        Show a progress bar.
 
     Returns
     -------
@@ -64,16 +65,14 @@ def embed_images(
     Raises
     ------
     ValueError
-        If `index` is empty, `shard_size` is below 1, the disk has too little room, or the cache
-        holds embeddings of other weights or settings under this name.
+        If `index` is empty, the disk has too little room, or the cache holds embeddings of other
+        weights or settings under this name.
     """
     positions = np.asarray(index, dtype=np.int64)
     if positions.ndim != 1 or not positions.size:
         raise ValueError(f"index must list at least one position; got shape {positions.shape}")
-    if shard_size < 1:
-        raise ValueError(f"shard_size={shard_size} must be at least 1")
+    as_count(shard_size, "shard_size")
     shape = (len(positions), model.dimension)
-    starts = range(0, len(positions), shard_size)
     path, done = None, set[int]()
     if cache is not None:
         settings = _settings(model, shapes, positions, shard_size)
@@ -81,13 +80,11 @@ def embed_images(
         done = _open(path, shape, settings)
     tasks = (
         delayed(_embed_shard)(model, shapes, positions[start : start + shard_size], path, start)
-        for start in starts
+        for start in range(0, len(positions), shard_size)
         if start not in done
     )
-    shards = Parallel(return_as="generator_unordered")(tasks)
-    bar = {"desc": f"embed {model.name}", "unit": "shard", "disable": not progress}
     whole = np.empty(shape if path is None else 0, dtype=np.float32)
-    for start, rows in tqdm(shards, total=len(starts) - len(done), **bar):  # type: ignore
+    for start, rows in Parallel(return_as="generator_unordered")(tasks):
         if path is None:
             whole[start : start + len(rows)] = rows
         else:
@@ -219,9 +216,7 @@ def embed_rendered(
         Models, as `load_clip` knows them.
     """
     shapes = RenderedShapes(SMALL_SIZE)
-    index = np.sort(rng.choice(len(shapes), n, replace=False))
+    index = np.sort(rng.choice(N_IMAGES, n, replace=False))
     models = {name: load_clip(name) for name in names}
-    embeddings = {
-        name: embed_images(model, shapes, index, progress=False) for name, model in models.items()
-    }
-    return EmbeddedImages(shapes, index, shapes.factors(index), models, embeddings)
+    embeddings = {name: embed_images(model, shapes, index) for name, model in models.items()}
+    return EmbeddedImages(shapes, index, index_to_factors(index), models, embeddings)

@@ -1,13 +1,13 @@
-"""The two small CLIP models: their architectures, input and weights.
+"""The two small CLIP models: their architectures, input, tokens and weights.
 
-Stand-ins for CLIP, trained here on rendered images (`conceptnb train-clip`): a
-vision transformer and a ResNet of open_clip's own classes, each with a small
-text transformer, one and three megabytes.
+Stand-ins for CLIP, trained here on rendered images (`conceptnb train-clip`): a vision transformer
+and a ResNet of open_clip's own classes, each with a small text transformer.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +16,8 @@ import torch
 from numpy.typing import NDArray
 from open_clip.constants import OPENAI_DATASET_MEAN, OPENAI_DATASET_STD
 from safetensors.torch import save_file
+
+from conceptnb.embeddings.shapes3d.captions import VOCABULARY
 
 SMALL_KINDS = ("vit", "resnet")
 SMALL_SIZE = 32
@@ -26,6 +28,47 @@ WEIGHTS = {
     kind: Path(__file__).parent / "weights" / f"shapes-{kind}.safetensors" for kind in SMALL_KINDS
 }
 """The shipped weights; a JSON file of the same name says how they were trained."""
+
+CONTEXT_LENGTH = 14
+"""Tokens of the longest caption: twelve words, a start and an end."""
+
+
+class CaptionTokenizer:
+    """Turn captions into rows of tokens, one per word, as open_clip's tokenizers do.
+
+    A row is the start token, the words, the end token, and zeros. The end token is the largest
+    number, which is where open_clip reads the text's embedding.
+    """
+
+    def __init__(self) -> None:
+        self._token = {word: k + 2 for k, word in enumerate(VOCABULARY)}
+        self.start = 1
+        self.end = len(VOCABULARY) + 2
+        self.vocab_size = self.end + 1
+
+    def __call__(self, texts: str | Sequence[str]) -> torch.Tensor:
+        """Tokens (n, 14) of captions.
+
+        Raises
+        ------
+        ValueError
+            If a caption holds a word that the models were not trained on, or is too long.
+        """
+        rows = [texts] if isinstance(texts, str) else list(texts)
+        tokens = torch.zeros(len(rows), CONTEXT_LENGTH, dtype=torch.long)
+        for row, text in zip(tokens, rows, strict=True):
+            words = text.split()
+            unknown = [word for word in words if word not in self._token]
+            if unknown:
+                raise ValueError(
+                    f"{text!r} holds {unknown[0]!r}, which the small models never read; "
+                    "build captions with conceptnb.embeddings.shapes3d.captions"
+                )
+            if len(words) > CONTEXT_LENGTH - 2:
+                raise ValueError(f"{text!r} has more than {CONTEXT_LENGTH - 2} words")
+            ids = [self.start, *(self._token[word] for word in words), self.end]
+            row[: len(ids)] = torch.tensor(ids)
+        return tokens
 
 
 def create_small_model(
@@ -41,11 +84,6 @@ def create_small_model(
         None gives an untrained model.
     seed : int
         Of the initial weights; the global generator is left as it was.
-
-    Raises
-    ------
-    ValueError
-        If there is no such kind.
     """
     if kind not in SMALL_KINDS:
         raise ValueError(f"kind={kind!r} must be one of {', '.join(SMALL_KINDS)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -75,7 +75,7 @@ def agreement_over_splits(
 ) -> Array:
     """Smallest canonical correlation in the proper dimension for several random halves (Table 5).
 
-    What one split says of two embeddings has an error; their spread over splits shows it.
+    Their spread over splits shows the error of what one split says of two embeddings.
 
     Parameters
     ----------
@@ -85,7 +85,6 @@ def agreement_over_splits(
         Values of one factor.
     rng : numpy.random.Generator
         Source of the splits.
-    n_splits : int
 
     Returns
     -------
@@ -95,7 +94,7 @@ def agreement_over_splits(
     A, B = as_points(first_Z, "first_Z"), as_points(second_Z, "second_Z")
     values = check_labels(labels, len(A))
     found = []
-    for _ in range(as_count(n_splits, "n_splits")):
+    for _ in range(n_splits):
         train, test = half_split(len(A), rng)
         concepts = [proper_concept(Z[train], values[train], rng) for Z in (A, B)]
         valuations = [c.transform(Z[test]) for c, Z in zip(concepts, (A, B), strict=True)]
@@ -113,15 +112,13 @@ def cyclic_readings(
 ) -> dict[str, Agreement]:
     """Read a cyclic concept such as hue in several ways from two embeddings (Definition 1).
 
-    A concept of k dimensions fixes a k-dimensional space of valuations, and two embeddings
-    can agree on one space and not on another. Five readings, by name:
+    Two embeddings can agree on one space of valuations and not on another. Five readings:
 
     * *best plane*: the two directions that separate the values best in each embedding.
-    * *wheel*: the cosine and the sine of each value's place on the wheel, by regression;
-      nothing but the order of the values is put in.
-    * *wheel, shuffled*: the same with the values in random cyclic orders, alike for both
-      embeddings: the control. Where it does as well as the wheel, an embedding knows
-      which value it sees, and not which values are neighbours. Means over `n_orders`.
+    * *wheel*: the cosine and the sine of each value's place on the wheel, by regression.
+    * *wheel, shuffled*: the same with the values in `n_orders` random cyclic orders, alike for
+      both embeddings (means): the control. Where it does as well as the wheel, an embedding
+      knows which value it sees, and not which values are neighbours.
     * *proper dimension*: in each embedding the space that `proper_concept` finds.
     * *all dimensions*: one fewer than values, room for any arrangement of them.
 
@@ -135,54 +132,39 @@ def cyclic_readings(
         Source of the random halves and of the orders; all is fitted on one half and judged
         on the other.
     n_orders : int
-        Number of shuffled orders.
 
-    Raises
-    ------
-    ValueError
-        If the numbers of images differ or `n_orders` is below 1.
     """
     A, B = as_points(first_Z, "first_Z"), as_points(second_Z, "second_Z")
     if len(A) != len(B):
         raise ValueError(f"first_Z has {len(A)} images and second_Z has {len(B)}")
-    if n_orders < 1:
-        raise ValueError(f"n_orders={n_orders} must be at least 1")
+    as_count(n_orders, "n_orders")
     values, place = np.unique(check_labels(labels, len(A)), return_inverse=True)
     train, test = half_split(len(A), rng)
 
     def read(concepts: Sequence[ConceptDirections], places: NDArray[np.intp]) -> Agreement:
-        found = [c.transform(Z[test]) for c, Z in zip(concepts, (A, B), strict=True)]
-        scores = [
-            float(c.score(Z[test], places[test])) for c, Z in zip(concepts, (A, B), strict=True)
-        ]
-        return Agreement(
-            (found[0].shape[1], found[1].shape[1]),
-            (scores[0], scores[1]),
-            canonical_correlations(*found),
-        )
+        pairs = list(zip(concepts, (A[test], B[test]), strict=True))
+        found = [concept.transform(Z) for concept, Z in pairs]
+        first, second = (float(concept.score(Z, places[test])) for concept, Z in pairs)
+        dimensions = found[0].shape[1], found[1].shape[1]
+        return Agreement(dimensions, (first, second), canonical_correlations(*found))
 
     def fitted(places: NDArray[np.intp], method: Method, k: int) -> Agreement:
         concepts = [ConceptDirections(method, k).fit(Z[train], places[train]) for Z in (A, B)]
         return read(concepts, places)
 
-    shuffled = [fitted(rng.permutation(len(values))[place], "circular", 2) for _ in range(n_orders)]
+    orders = [rng.permutation(len(values)) for _ in range(n_orders)]
+    shuffled = [fitted(order[place], "circular", 2) for order in orders]
     every = min(len(values) - 1, A.shape[1], B.shape[1])
     return {
         "best plane": fitted(place, "discriminant", 2),
         "wheel": fitted(place, "circular", 2),
-        "wheel, shuffled": _mean(shuffled),
+        "wheel, shuffled": replace(
+            shuffled[0],
+            accuracies=tuple(np.mean([one.accuracies for one in shuffled], axis=0).tolist()),
+            canonical=np.mean([one.canonical for one in shuffled], axis=0),
+        ),
         "proper dimension": read(
             [proper_concept(Z[train], place[train], rng) for Z in (A, B)], place
         ),
         "all dimensions": fitted(place, "discriminant", every),
     }
-
-
-def _mean(several: Sequence[Agreement]) -> Agreement:
-    """Average agreements of the same dimensions."""
-    accuracies = np.mean([one.accuracies for one in several], axis=0)
-    return Agreement(
-        several[0].dimensions,
-        (float(accuracies[0]), float(accuracies[1])),
-        np.mean([one.canonical for one in several], axis=0),
-    )

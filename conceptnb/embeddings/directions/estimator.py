@@ -14,8 +14,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from conceptnb.core.concepts import Concept
 from conceptnb.core.validation import Array
-from conceptnb.embeddings.directions.averaging import averaged_direction, leading_directions
-from conceptnb.embeddings.directions.pairwise import check_labels, pairwise_regressions
+from conceptnb.embeddings.directions.pairwise import (
+    averaged_direction,
+    check_labels,
+    leading_directions,
+    pairwise_regressions,
+)
 
 Method = Literal["discriminant", "pairwise", "ordinal", "circular", "paper"]
 METHODS: tuple[Method, ...] = ("discriminant", "pairwise", "ordinal", "circular", "paper")
@@ -26,19 +30,16 @@ class ConceptDirections(ClassifierMixin, TransformerMixin, BaseEstimator):
 
     The rows of `directions_` are the linear map A of a concept (Definition 1); the
     images of one value should lie near the plane A z = b, whose b is the value's
-    row of `planes_`. Works on any embedding matrix and labels.
+    row of `planes_`.
 
     Parameters
     ----------
     method : {"discriminant", "pairwise", "ordinal", "circular", "paper"}
-        discriminant: the directions of largest between-class over within-class
-        variance (the default). pairwise: leading eigenvectors of Σ w wᵀ over all
-        pairwise logistic regressions. ordinal: ridge regression on the value's
-        rank, one dimension. circular: ridge regression on the cosine and sine of the
-        value's place on a wheel, two dimensions, for values such as hues whose last
-        is a neighbour of the first. paper: the sign-aligned mean of Appendix D.1, one
-        dimension, which can depend on the order of the pairs; here the order is
-        that of the values.
+        discriminant: the directions of largest between-class over within-class variance.
+        pairwise: leading eigenvectors of Σ w wᵀ over all pairwise logistic regressions.
+        ordinal: ridge regression on the value's rank, one dimension. circular: ridge
+        regression on the cosine and sine of the value's place on a wheel, two dimensions.
+        paper: the sign-aligned mean of Appendix D.1, one dimension, pairs in the order of values.
     n_components : int
         Dimensions k of the concept.
     C : float
@@ -82,17 +83,18 @@ class ConceptDirections(ClassifierMixin, TransformerMixin, BaseEstimator):
         self.shrinkage = shrinkage
 
     def fit(self, Z: ArrayLike, labels: ArrayLike) -> Self:
-        """Learn directions and planes from embeddings (samples, dimensions) and labels.
-
-        Raises
-        ------
-        ValueError
-            If an argument is out of range, or the method cannot give as many dimensions.
-        """
+        """Learn directions and planes from embeddings (samples, dimensions) and labels."""
         points, raw = validate_data(self, Z, labels, dtype=np.float64)
         self.classes_, index = np.unique(raw, return_inverse=True)
         check_labels(index, len(points))
-        most = self._most_components(len(self.classes_), points.shape[1])
+        if self.method not in METHODS:
+            raise ValueError(f"method={self.method!r} must be one of {', '.join(METHODS)}")
+        n_values, dimensions = len(self.classes_), points.shape[1]
+        most = {
+            "discriminant": min(n_values - 1, dimensions),
+            "pairwise": min(n_values * (n_values - 1) // 2, dimensions),
+            "circular": 2,
+        }.get(self.method, 1)
         if self.method == "circular" and self.n_components != 2:
             raise ValueError(
                 f"n_components={self.n_components} must be 2 for method='circular': "
@@ -101,7 +103,7 @@ class ConceptDirections(ClassifierMixin, TransformerMixin, BaseEstimator):
         if not 1 <= self.n_components <= most:
             raise ValueError(
                 f"n_components={self.n_components} must lie between 1 and {most} for "
-                f"method={self.method!r} with {len(self.classes_)} values"
+                f"method={self.method!r} with {n_values} values"
             )
         if not 0 <= self.shrinkage <= 1:
             raise ValueError(f"shrinkage={self.shrinkage} must lie in [0, 1]")
@@ -118,16 +120,6 @@ class ConceptDirections(ClassifierMixin, TransformerMixin, BaseEstimator):
         self.planes_ = np.stack([valuations[index == k].mean(axis=0) for k in np.unique(index)])
         return self
 
-    def _most_components(self, n_values: int, dimensions: int) -> int:
-        if self.method not in METHODS:
-            raise ValueError(f"method={self.method!r} must be one of {', '.join(METHODS)}")
-        if self.method in ("ordinal", "paper"):
-            return 1
-        if self.method == "circular":
-            return 2
-        pairs = n_values * (n_values - 1) // 2
-        return min(n_values - 1 if self.method == "discriminant" else pairs, dimensions)
-
     def _from_covariances(self, points: Array, index: NDArray[np.intp]) -> Array:
         """Directions of the methods that need only class means and covariances."""
         means = np.stack([points[index == k].mean(axis=0) for k in range(index.max() + 1)])
@@ -141,12 +133,8 @@ class ConceptDirections(ClassifierMixin, TransformerMixin, BaseEstimator):
             target = _places(index, circular=self.method == "circular")
             A = np.linalg.solve(within + spread.T @ spread / len(points), points.T @ target).T
             return A / np.sqrt(np.einsum("kd,de,ke->k", A, within, A).mean())
-        dimensions = len(within)
-        _, vectors = eigh(
-            spread.T @ spread / len(points),
-            within,
-            subset_by_index=[dimensions - self.n_components, dimensions - 1],
-        )
+        last = [len(within) - self.n_components, len(within) - 1]
+        _, vectors = eigh(spread.T @ spread / len(points), within, subset_by_index=last)
         return svd_flip(None, vectors.T[::-1], u_based_decision=False)[1]
 
     def transform(self, Z: ArrayLike) -> Array:
@@ -160,13 +148,7 @@ class ConceptDirections(ClassifierMixin, TransformerMixin, BaseEstimator):
         return self.classes_[pairwise_distances_argmin(self.transform(Z), self.planes_)]
 
     def concept(self, value: int | str) -> Concept:
-        """Return the concept A z = b of one value (Definition 1).
-
-        Raises
-        ------
-        ValueError
-            If the value did not occur in training.
-        """
+        """Return the concept A z = b of one value that occurred in training (Definition 1)."""
         check_is_fitted(self)
         if value not in self.classes_:
             raise ValueError(f"value={value} must be one of {self.classes_.tolist()}")

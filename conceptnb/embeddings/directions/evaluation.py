@@ -53,9 +53,8 @@ def valuation_table(valuations: ArrayLike, labels: ArrayLike) -> ValuationTable:
 def separation(valuations: ArrayLike, labels: ArrayLike) -> float:
     """Between-class share of the variance of valuations, η².
 
-    1 when every image lies on the concept plane of its value (Definition 1), 0
-    when the valuation says nothing about the value. In k > 1 dimensions variances
-    are summed over dimensions (traces).
+    1 when every image lies on the concept plane of its value (Definition 1). In k > 1
+    dimensions variances are summed over dimensions.
     """
     V = _as_valuations(valuations)
     table = valuation_table(V, labels)
@@ -69,14 +68,8 @@ def separation(valuations: ArrayLike, labels: ArrayLike) -> float:
 def canonical_correlations(first: ArrayLike, second: ArrayLike) -> Array:
     """Canonical correlations of two sets of valuations of the same images, falling.
 
-    In one dimension this is the absolute value of the correlation in Table 5. In
-    k dimensions it is what correlation becomes when concepts are defined up to an
-    invertible linear map, which is all that Theorem 1 promises.
-
-    Raises
-    ------
-    ValueError
-        If the numbers of images differ.
+    In one dimension this is the absolute value of the correlation in Table 5; in k dimensions
+    it does not change with an invertible linear map, which Theorem 1 leaves open.
     """
     first_basis, second_basis = _whitened(first, second)
     correlations = np.linalg.svd(first_basis.T @ second_basis, compute_uv=False)
@@ -91,11 +84,6 @@ def canonical_variates(first: ArrayLike, second: ArrayLike) -> tuple[Array, Arra
     first, second : ndarray of shape (n, k), k the smaller dimension
         Columns have mean 0 and variance 1, and the j-th columns of both have the j-th
         canonical correlation.
-
-    Raises
-    ------
-    ValueError
-        If the numbers of images differ.
     """
     first_basis, second_basis = _whitened(first, second)
     left, _, right = np.linalg.svd(first_basis.T @ second_basis, full_matrices=False)
@@ -143,11 +131,6 @@ def first_values_split(
     -------
     train, test : ndarray of int
         Positions of images.
-
-    Raises
-    ------
-    ValueError
-        If `factors` has another number of columns than `sizes`, or none with number `factor`.
     """
     array = np.asarray(factors)
     if array.ndim != 2 or array.shape[1] != len(sizes):

@@ -1,4 +1,8 @@
-"""Logistic regressions between all pairs of values of a factor (Appendix D.1)."""
+"""Logistic regressions between all pairs of values of a factor, and their common direction.
+
+Coefficients of a pair are a direction up to sign. The paper aligns signs by a heuristic whose
+result can depend on the order of the pairs (Appendix D.1); the matrix Σ w wᵀ knows no signs.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,12 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.linear_model import LogisticRegression
+from sklearn.utils.extmath import svd_flip
 
-from conceptnb.core.validation import Array, as_points
+from conceptnb.core.validation import Array, as_count, as_points
 
 _MOST_FOR_NEWTON = 256  # dimensions up to which Newton's method is the faster solver
+_PASSES = 10  # of the paper's code over all pairs
 
 
 def check_labels(labels: ArrayLike, n: int) -> NDArray[np.generic]:
@@ -53,7 +59,9 @@ class PairwiseRegressions:
 def pairwise_regressions(Z: ArrayLike, labels: ArrayLike, *, C: float = 1.0) -> PairwiseRegressions:
     """Fit a logistic regression between every two values of a factor (Appendix D.1).
 
-    One factor of 3D Shapes has 6 to 105 pairs, all six have 274.
+    Directions of an embedding have very different variances, for which L-BFGS needs up to
+    hundreds of iterations and Newton's method ten; with many dimensions L-BFGS is faster all
+    the same.
 
     Parameters
     ----------
@@ -62,19 +70,13 @@ def pairwise_regressions(Z: ArrayLike, labels: ArrayLike, *, C: float = 1.0) -> 
     labels : array-like of shape (samples,)
         The value of the factor for each row.
     C : float
-        Inverse strength of the L2 penalty on coefficients, above 0.
+        Inverse strength of the L2 penalty on coefficients.
 
     Raises
     ------
     ValueError
         If shapes do not match, a value is not finite, fewer than two values occur,
         or `C` is not positive.
-
-    Notes
-    -----
-    Directions of an embedding have very different variances, for which L-BFGS needs up to
-    hundreds of iterations and Newton's method ten. At 64 dimensions the latter is faster and
-    more accurate, at 512 it costs ten times as much.
     """
     points = as_points(Z, "Z")
     values, rows = np.unique(check_labels(labels, len(points)), return_inverse=True)
@@ -90,3 +92,78 @@ def pairwise_regressions(Z: ArrayLike, labels: ArrayLike, *, C: float = 1.0) -> 
         model.fit(points[chosen] - centre, rows[chosen] == j)
         W[k], intercepts[k] = model.coef_[0], model.intercept_[0]
     return PairwiseRegressions(values[np.array(pairs)], W, intercepts - W @ centre)
+
+
+def averaged_direction(coefficients: ArrayLike) -> Array:
+    """Mean (dimensions,) of sign-aligned coefficients (n_pairs, dimensions), as in Appendix D.1.
+
+    Coefficients are added one by one, each turned to the side of the mean of those before it.
+    In the passes that follow (the paper's code makes ten in all), each is turned again where it
+    points away from the mean of all. The result is not normalised and its sign is a convention.
+    """
+    W = as_points(coefficients, "coefficients")
+    total = np.zeros(W.shape[1])
+    for row in range(len(W)):
+        if W[row] @ total < 0:
+            W[row] *= -1
+        total += W[row]
+    for _ in range(_PASSES - 1):
+        for row in range(len(W)):
+            if W[row] @ total < 0:
+                total -= 2 * W[row]
+                W[row] *= -1
+    return total / len(W)
+
+
+def leading_directions(coefficients: ArrayLike, n_components: int = 1) -> Array:
+    """Leading eigenvectors of Σ w wᵀ, free of signs and of order.
+
+    The first maximises the mean squared valuation gap Σ ⟨a, w⟩² over unit
+    vectors a; further ones span a concept of more dimensions (Definition 1).
+
+    Parameters
+    ----------
+    coefficients : array-like of shape (n_pairs, dimensions)
+    n_components : int
+
+    Returns
+    -------
+    ndarray of shape (n_components, dimensions)
+        Orthonormal rows, each with its entry of largest size positive.
+
+    Raises
+    ------
+    ValueError
+        If `n_components` is not between 1 and the number of pairs or dimensions.
+    """
+    W = as_points(coefficients, "coefficients")
+    if not 1 <= n_components <= min(W.shape):
+        raise ValueError(
+            f"n_components={n_components} must lie between 1 and {min(W.shape)}, the smaller "
+            "of the numbers of pairs and dimensions"
+        )
+    _, _, right = np.linalg.svd(W, full_matrices=False)
+    return svd_flip(None, right[:n_components], u_based_decision=False)[1]
+
+
+def order_dependence(coefficients: ArrayLike, n_orders: int, rng: np.random.Generator) -> Array:
+    """Absolute cosines between averaged directions of different orders of the pairs.
+
+    Parameters
+    ----------
+    coefficients : array-like of shape (n_pairs, dimensions)
+    n_orders : int
+        Number of random orders, at least 2.
+    rng : numpy.random.Generator
+        Source of the orders.
+
+    Returns
+    -------
+    ndarray of shape (n_orders * (n_orders - 1) / 2,)
+        |cos| between every two results: all 1 where the averaged direction is well defined.
+    """
+    as_count(n_orders, "n_orders", 2)
+    W = as_points(coefficients, "coefficients")
+    directions = np.stack([averaged_direction(W[rng.permutation(len(W))]) for _ in range(n_orders)])
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    return np.abs(directions @ directions.T)[np.triu_indices(n_orders, 1)]

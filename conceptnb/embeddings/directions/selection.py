@@ -1,4 +1,4 @@
-"""How many dimensions a concept has, counted on images that were held out."""
+"""How many dimensions a concept has, counted on held-out images (Definition 1 allows any)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from conceptnb.core.validation import Array, as_points
-from conceptnb.embeddings.directions.estimator import ConceptDirections, Method
+from conceptnb.core.validation import Array, as_count, as_points
+from conceptnb.embeddings.directions.estimator import ConceptDirections
 from conceptnb.embeddings.directions.evaluation import half_split, valuation_table
 from conceptnb.embeddings.directions.pairwise import check_labels
+
+_TOLERANCE = 0.02  # of accuracy, that a dimension less may cost
 
 
 @dataclass(frozen=True)
@@ -35,34 +37,26 @@ def choose_dimension(
     rng: np.random.Generator,
     *,
     k_max: int = 4,
-    tolerance: float = 0.02,
-    method: Method = "discriminant",
 ) -> DimensionCount:
-    """Count the dimensions that are needed to tell the values apart (Definition 1 allows any).
+    """Count the dimensions that are needed to tell the values apart.
 
     Directions are fitted on a random half and judged on the other by nearest-plane
-    accuracy; the fewest dimensions within `tolerance` of the best win.
-
-    Raises
-    ------
-    ValueError
-        If `k_max` is below 1 or `tolerance` is negative.
+    accuracy; the fewest dimensions, up to `k_max`, within .02 of the best win.
     """
-    if k_max < 1 or tolerance < 0:
-        raise ValueError(f"k_max={k_max} must be at least 1 and tolerance={tolerance} not negative")
+    as_count(k_max, "k_max")
     points = as_points(Z, "Z")
     given = check_labels(labels, len(points))
     train, held = half_split(len(points), rng)
     most = min(k_max, len(np.unique(given)) - 1, points.shape[1])
     accuracies = np.array(
         [
-            ConceptDirections(method, n_components=k)
+            ConceptDirections(n_components=k)
             .fit(points[train], given[train])
             .score(points[held], given[held])
             for k in range(1, most + 1)
         ]
     )
-    return _fewest(accuracies, accuracies.max() - tolerance)
+    return _fewest(accuracies, accuracies.max() - _TOLERANCE)
 
 
 def spanned_dimensions(
@@ -83,20 +77,13 @@ def spanned_dimensions(
     Parameters
     ----------
     Z : array-like of shape (samples, dimensions)
-        Embeddings.
     labels : array-like of shape (samples,)
-        Values.
     rng : numpy.random.Generator
         Source of the halves.
     share : float
         Share in (0, 1] of the variance between values that is to be kept.
     shrinkage : float
         As in `ConceptDirections`.
-
-    Raises
-    ------
-    ValueError
-        If `share` is not in (0, 1].
     """
     if not 0 < share <= 1:
         raise ValueError(f"share={share} must lie in (0, 1]")
@@ -125,10 +112,7 @@ def _fewest(scores: Array, enough: float) -> DimensionCount:
 
 
 def _spread_between(valuations: Array, labels: ArrayLike) -> Array:
-    """Variance between values over variance within them, along each dimension (k,).
-
-    What is expected of values that do not differ is subtracted, and a negative rest is 0.
-    """
+    """Variance (k,) between values over that within them, minus what noise alone would give."""
     table = valuation_table(valuations, labels)
     shares = table.counts / len(valuations)
     between = shares @ (table.means - valuations.mean(axis=0)) ** 2

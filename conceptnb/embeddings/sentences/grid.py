@@ -1,11 +1,8 @@
 """English sentences written for this book, in a full grid of factors.
 
-A sentence model was trained on text that nobody controlled. To ask what it makes of one
-concept, the sentences that it is asked about have to differ in that concept and in nothing
-else: here every value of every factor meets every value of all others. Which *words* carry a
-value depends on the topic, for all factors but negation and the ending: a good meal is
-delicious, a good jacket elegant. A direction that carries over from one topic to another is
-thus more than a word.
+Every value of every factor meets every value of all others, so that two sentences can differ in
+one concept and in nothing else. Which *words* carry a value depends on the topic: a good meal is
+delicious, a good jacket elegant. So a direction that carries over to a topic is more than a word.
 """
 
 from __future__ import annotations
@@ -54,35 +51,17 @@ class Grid:
     values: NDArray[np.intp]
 
     def column(self, factor: str) -> NDArray[np.intp]:
-        """Return the values (sentences,) of one factor.
-
-        Raises
-        ------
-        ValueError
-            If there is no such factor.
-        """
+        """Return the values (sentences,) of one factor."""
         return self.values[:, self.index(factor)]
 
     def index(self, factor: str) -> int:
-        """Return the column of a factor in `values`.
-
-        Raises
-        ------
-        ValueError
-            If there is no such factor.
-        """
+        """Return the column of a factor in `values`; raises ValueError if there is none."""
         if factor not in FACTORS:
             raise ValueError(f"factor={factor!r} must be one of {', '.join(FACTORS)}")
         return list(FACTORS).index(factor)
 
     def row(self, **values: str) -> int:
-        """Return the row of the first sentence with these values, such as ``tense="past"``.
-
-        Raises
-        ------
-        ValueError
-            If there is no such factor, or no such value of it.
-        """
+        """Return the row of the first sentence with these values, such as ``tense="past"``."""
         wanted = np.ones(len(self.texts), dtype=bool)
         for factor, value in values.items():
             column = self.column(factor)

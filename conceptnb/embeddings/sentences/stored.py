@@ -1,8 +1,7 @@
-"""Embeddings of the sentences: those kept with the package, and how they are made again.
+"""Embeddings of the sentences by all-MiniLM-L6-v2 (Wang et al. 2020; Reimers and Gurevych 2019).
 
-The weights of all-MiniLM-L6-v2 (Wang et al. 2020; Reimers and Gurevych 2019) have 91 MB, their
-embeddings of our sentences one. The package keeps the embeddings, with the hash of the weights
-and of the sentences beside them; `embed_sentences` makes them again, or those of other sentences.
+The package keeps the embeddings, with hashes of weights and sentences, and not the 91 MB of
+weights; `embed_sentences` makes them again, or those of other sentences.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import numpy as np
 
 from conceptnb.core.validation import Array
 from conceptnb.embeddings.arithmetic import unit
-from conceptnb.embeddings.sentences.grid import Grid, grid
+from conceptnb.embeddings.sentences.grid import grid
 
 FILE = Path(__file__).resolve().parent / "embeddings.safetensors"
 MODELS = ("minilm", "untrained")
@@ -47,15 +46,8 @@ class StoredEmbeddings:
     record: dict[str, str]
 
 
-def load_embeddings(path: Path = FILE, sentences: Grid | None = None) -> StoredEmbeddings:
-    """Return the embeddings that are kept, of all sentences of `grid`.
-
-    Parameters
-    ----------
-    path : Path
-        The file that `save_embeddings` wrote.
-    sentences : Grid, optional
-        What they have to be embeddings of; by default `grid`.
+def load_embeddings(path: Path = FILE) -> StoredEmbeddings:
+    """Return the embeddings of all sentences of `grid` that `save_embeddings` wrote to a file.
 
     Raises
     ------
@@ -67,20 +59,16 @@ def load_embeddings(path: Path = FILE, sentences: Grid | None = None) -> StoredE
     with safe_open(path, "numpy") as file:
         record = dict(file.metadata())
         stored = {name: file.get_tensor(name) for name in MODELS}
-    if record["sentences_sha256"] != (sentences or grid()).sha256:
+    if record["sentences_sha256"] != grid().sha256:
         raise ValueError(
             f"path={path.name!r} holds embeddings of other sentences: "
             "run `conceptnb embed-sentences`"
         )
-    return StoredEmbeddings(
-        {name: unit(rows.astype(float)) for name, rows in stored.items()},  # type: ignore
-        record,
-    )
+    found = {name: unit(rows.astype(float)) for name, rows in stored.items()}
+    return StoredEmbeddings(found, record)  # type: ignore[arg-type]
 
 
-def save_embeddings(
-    path: Path, model: Path, seed: int = 0, sentences: Grid | None = None
-) -> dict[str, str]:
+def save_embeddings(path: Path, model: Path, seed: int = 0) -> dict[str, str]:
     """Embed the sentences with and without training, and keep them in half precision.
 
     Parameters
@@ -91,8 +79,6 @@ def save_embeddings(
         Directory of an all-MiniLM-L6-v2 model.
     seed : int
         Of the random weights of the control.
-    sentences : Grid, optional
-        By default `grid`.
 
     Returns
     -------
@@ -102,7 +88,7 @@ def save_embeddings(
     from safetensors.numpy import save_file  # noqa: PLC0415
 
     start = time.process_time()
-    wanted = sentences or grid()
+    wanted = grid()
     found = {
         "minilm": embed_sentences(wanted.texts, model),
         "untrained": embed_sentences(wanted.texts, model, untrained_seed=seed),

@@ -1,13 +1,8 @@
 """Whether a concept's direction, and its step, carry over to topics not learned from.
 
-The paper's premise is that one linear map A reads a concept off *every* latent vector
-(Definition 1), and that its valuations mean the same everywhere. In an embedding that claim can
-fail: each topic may have a direction of its own for what people call one concept. The functions
-here take any embeddings, labels of one factor, and groups to carry it over to.
-
-By linearity z + (mean of one value - mean of another) lies on the other value's concept plane
-(Section 6). Whether it lies near the *sentence* that has that value and is otherwise the same
-is a sharper question: `arithmetic`.
+One linear map A reads a concept off *every* latent vector (Definition 1). In an embedding that can
+fail: each topic may have a direction of its own. The functions take any embeddings (samples,
+dimensions), labels of one factor, and groups (topics, templates) that it should not depend on.
 """
 
 from __future__ import annotations
@@ -25,11 +20,7 @@ from conceptnb.embeddings.directions.evaluation import separation
 from conceptnb.embeddings.sentences.grid import Grid
 
 SHRINKAGE = 0.1
-"""Share of average variance mixed into the within-class covariance.
-
-A direction fitted closely to a few topics heeds what is special in them. The chapter shows what
-other shares do.
-"""
+"""As in `ConceptDirections`: one fitted closely to a few topics heeds what is special in them."""
 
 STEPS = ("own topic's step", "other topics' step", "random step", "no step")
 """How `arithmetic` moves: the second is the test, the first its ceiling, the others controls."""
@@ -64,11 +55,7 @@ def carry_over(
     Parameters
     ----------
     Z : array-like of shape (samples, dimensions)
-        Embeddings.
-    labels : array-like of shape (samples,)
-        Value of the factor.
-    groups : array-like of shape (samples,)
-        Topic, template, or whatever a concept should not depend on.
+    labels, groups : array-like of shape (samples,)
     n_components : int
         Dimensions of the concept.
     shrinkage : float
@@ -85,11 +72,9 @@ def carry_over(
         concept = ConceptDirections(n_components=n_components, shrinkage=shrinkage)
         concept.fit(points[others], values[others])
         valuations = concept.transform(points[held])
-        found.append(
-            (separation(valuations, values[held]), concept.score(points[held], values[held]))
-        )
-    eta2, accuracy = np.array(found).T
-    return CarriedOver(eta2, accuracy)
+        accuracy = concept.score(points[held], values[held])
+        found.append((separation(valuations, values[held]), accuracy))
+    return CarriedOver(*np.array(found).T)
 
 
 def carry_over_from(
@@ -98,10 +83,8 @@ def carry_over_from(
     groups: ArrayLike,
     n_groups: int,
     rng: np.random.Generator,
-    *,
-    repeats: int = 6,
 ) -> Array:
-    """Learn a concept on a few groups and judge it on another, `repeats` times.
+    """Learn a concept on a few groups and judge it on another, six times.
 
     Parameters
     ----------
@@ -111,11 +94,10 @@ def carry_over_from(
         Groups to learn from, drawn anew each time.
     rng : numpy.random.Generator
         Source of the draws.
-    repeats : int
 
     Returns
     -------
-    ndarray of shape (repeats,)
+    ndarray of shape (6,)
         η² in the group that follows those drawn.
 
     Raises
@@ -130,7 +112,7 @@ def carry_over_from(
             f"n_groups={n_groups} must lie between 1 and {len(every) - 1}: one is for testing"
         )
     found = []
-    for _ in range(repeats):
+    for _ in range(6):
         *taken, last = rng.permutation(every)[: n_groups + 1]
         rows, held = np.isin(where, taken), where == last
         concept = ConceptDirections(shrinkage=SHRINKAGE).fit(points[rows], values[rows])
@@ -141,28 +123,18 @@ def carry_over_from(
 def differences(Z: ArrayLike, labels: ArrayLike, groups: ArrayLike) -> Array:
     """Mean embedding of the last value minus that of the first, in each group.
 
-    In the paper's words: the vector that leads from one concept plane to the other. If the
-    embedding were linear in the concept it would be the same in each group.
-
-    Returns
-    -------
-    ndarray of shape (n_groups, dimensions)
-
-    Raises
-    ------
-    ValueError
-        If a group lacks one of the two values, there are fewer than two groups, or lengths
-        differ.
+    The vectors (n_groups, dimensions) lead from one concept plane to the other. If the embedding
+    were linear in the concept, they would be the same. Raises ValueError if a group lacks one of
+    the two values.
     """
     points, values, where = _check_groups(Z, labels, groups)
     rows = []
     for group in np.unique(where):
-        ends = [
-            points[(where == group) & (values == value)] for value in (values.max(), values.min())
-        ]
-        if not all(map(len, ends)):
+        of = where == group
+        last, first = points[of & (values == values.max())], points[of & (values == values.min())]
+        if not len(last) or not len(first):
             raise ValueError(f"groups: group {group} lacks the first or the last value of labels")
-        rows.append(ends[0].mean(axis=0) - ends[1].mean(axis=0))
+        rows.append(last.mean(axis=0) - first.mean(axis=0))
     return np.stack(rows)
 
 
@@ -217,8 +189,9 @@ def arithmetic(
 ) -> dict[str, float]:
     """Share of sentences whose nearest one, after a step, differs in the factor alone.
 
-    The gallery is the whole grid with the sentence itself, which is found again where the step
-    is too short.
+    By linearity a step leads to the other value's concept plane (Section 6); whether it leads to
+    the *sentence* with that value is a sharper question. The gallery is the whole grid with the
+    sentence itself, which is found again where the step is too short.
 
     Parameters
     ----------
@@ -244,13 +217,7 @@ def arithmetic(
 def _check_groups(
     Z: ArrayLike, labels: ArrayLike, groups: ArrayLike
 ) -> tuple[Array, NDArray[np.intp], NDArray[np.intp]]:
-    """Return embeddings, labels and groups as arrays, or raise.
-
-    Raises
-    ------
-    ValueError
-        If lengths differ, or there are fewer than two groups.
-    """
+    """Return embeddings, labels and groups as arrays, or raise."""
     points, values, where = as_points(Z, "Z"), np.asarray(labels), np.asarray(groups)
     for name, array in (("labels", values), ("groups", where)):
         if array.shape != (len(points),):

@@ -1,6 +1,6 @@
 """3D Shapes: factors, rendered images, captions and the published data file (Appendix D)."""
 
-from conceptnb.embeddings.shapes3d.captions import HUE_NAMES, VAGUE, VOCABULARY, WORDS, captions
+from conceptnb.embeddings.shapes3d.captions import VAGUE, VOCABULARY, WORDS, captions
 from conceptnb.embeddings.shapes3d.factors import (
     FACTORS,
     N_IMAGES,
@@ -25,7 +25,6 @@ from conceptnb.embeddings.shapes3d.renderer import Renderer
 
 __all__ = [
     "FACTORS",
-    "HUE_NAMES",
     "N_IMAGES",
     "SHAPE_NAMES",
     "SIZES",

@@ -1,16 +1,16 @@
 """Captions of rendered scenes, such as "huge aqua ball on green floor by mint wall seen from -30°".
 
-A caption names the concepts present in an image (Section 6). An attribute can be
-left vague ("some", "coloured", "thing", "anywhere"); the images that fit such a
-caption are then a concept conditional environment.
+A caption names the concepts present in an image (Section 6). An attribute can be left vague
+("some", "coloured"); the images that fit are then a concept conditional environment.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from itertools import chain
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from conceptnb.embeddings.shapes3d.factors import (
     FACTORS,
@@ -20,35 +20,20 @@ from conceptnb.embeddings.shapes3d.factors import (
     factor_index,
 )
 
-HUE_NAMES = (
-    "red",
-    "orange",
-    "lime",
-    "green",
-    "mint",
-    "aqua",
-    "azure",
-    "indigo",
-    "purple",
-    "pink",
-)
-SCALE_NAMES = ("tiny", "small", "smallish", "middling", "biggish", "big", "huge", "giant")
-ORIENTATION_NAMES = tuple(f"{angle:+.0f}°" for angle in ORIENTATIONS)
+HUE_NAMES = ("red", "orange", "lime", "green", "mint", "aqua", "azure", "indigo", "purple", "pink")
 
 WORDS: dict[str, tuple[str, ...]] = {
     "floor_hue": HUE_NAMES,
     "wall_hue": HUE_NAMES,
     "object_hue": HUE_NAMES,
-    "scale": SCALE_NAMES,
+    "scale": ("tiny", "small", "smallish", "middling", "biggish", "big", "huge", "giant"),
     "shape": SHAPE_NAMES,
-    "orientation": ORIENTATION_NAMES,
+    "orientation": tuple(f"{angle:+.0f}°" for angle in ORIENTATIONS),
 }
 """The word for each value of each factor."""
 
 VAGUE: dict[str, str] = {
-    "floor_hue": "coloured",
-    "wall_hue": "coloured",
-    "object_hue": "coloured",
+    **dict.fromkeys(("floor_hue", "wall_hue", "object_hue"), "coloured"),
     "scale": "some",
     "shape": "thing",
     "orientation": "anywhere",
@@ -59,17 +44,8 @@ _TEMPLATE = (
     "{scale} {object_hue} {shape} on {floor_hue} floor by {wall_hue} wall seen from {orientation}"
 )
 
-VOCABULARY: tuple[str, ...] = tuple(
-    dict.fromkeys(
-        word
-        for words in (
-            *WORDS.values(),
-            VAGUE.values(),
-            ("on", "floor", "by", "wall", "seen", "from"),
-        )
-        for word in words
-    )
-)
+_BETWEEN = ("on", "floor", "by", "wall", "seen", "from")
+VOCABULARY = tuple(dict.fromkeys(chain(*WORDS.values(), VAGUE.values(), _BETWEEN)))
 """Every word that a caption can hold, each once."""
 
 
@@ -119,11 +95,9 @@ def captions(
         is_vague |= mask
     for name in vague:
         is_vague[:, factor_index(name)] = True
-    return [_caption(row, open_row) for row, open_row in zip(array, is_vague, strict=True)]
-
-
-def _caption(row: NDArray[np.intp], is_vague: NDArray[np.bool_]) -> str:
-    words = {
-        name: VAGUE[name] if is_vague[k] else WORDS[name][row[k]] for k, name in enumerate(FACTORS)
-    }
-    return _TEMPLATE.format(**words)
+    found = []
+    for row, is_open in zip(array, is_vague, strict=True):
+        each = zip(FACTORS, row, is_open, strict=True)
+        words = {name: VAGUE[name] if open_ else WORDS[name][k] for name, k, open_ in each}
+        found.append(_TEMPLATE.format(**words))
+    return found

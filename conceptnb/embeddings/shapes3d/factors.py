@@ -8,7 +8,7 @@ determine each other.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from matplotlib.colors import hsv_to_rgb
@@ -16,24 +16,12 @@ from numpy.typing import ArrayLike, NDArray
 
 FactorName = Literal["floor_hue", "wall_hue", "object_hue", "scale", "shape", "orientation"]
 
-FACTORS: tuple[FactorName, ...] = (
-    "floor_hue",
-    "wall_hue",
-    "object_hue",
-    "scale",
-    "shape",
-    "orientation",
-)
+FACTORS: tuple[FactorName, ...] = get_args(FactorName)
 """Names of the factors, in the order of the columns of the labels."""
 
 SIZES: tuple[int, ...] = (10, 10, 10, 8, 4, 15)
-"""Number of values of each factor."""
-
-N_IMAGES = 480_000
-"""Number of combinations, the product of `SIZES`."""
-
+N_IMAGES = 480_000  # the product of SIZES
 SHAPE_NAMES: tuple[str, ...] = ("cube", "cylinder", "ball", "ellipsoid")
-"""The shapes in the order of their labels 0, 1, 2, 3."""
 
 HUES = np.arange(10) / 10
 SCALES = np.linspace(0.75, 1.25, 8)
@@ -51,13 +39,7 @@ FACTOR_VALUES: dict[str, NDArray[np.float64]] = {
 
 
 def factor_index(factor: str) -> int:
-    """Column of a factor in arrays of factors.
-
-    Raises
-    ------
-    ValueError
-        If `factor` is not one of `FACTORS`.
-    """
+    """Column of a factor in arrays of factors; raises ValueError if there is none."""
     if factor not in FACTORS:
         raise ValueError(f"factor={factor!r} is unknown; choose one of {', '.join(FACTORS)}")
     return FACTORS.index(factor)  # type: ignore[arg-type]
@@ -94,27 +76,26 @@ def check_factors(factors: ArrayLike) -> NDArray[np.intp]:
 
 
 def index_to_factors(index: ArrayLike) -> NDArray[np.intp]:
-    """Factors of the images at the given positions of the data file.
+    """Value indices (n, 6) of the images at the given positions (n,) of the data file."""
+    return np.stack(np.unravel_index(check_index(index), SIZES), axis=1)
 
-    Parameters
-    ----------
-    index : array-like of shape (n,)
-        Whole numbers in [0, 480000).
 
-    Returns
-    -------
-    ndarray of shape (n, 6)
-        Positions of the values on the grid, columns as in `FACTORS`.
+def check_index(index: ArrayLike) -> NDArray[np.intp]:
+    """Return positions of images as an integer array of shape (n,), or raise.
 
     Raises
     ------
     ValueError
-        If a position is not in the file.
+        If the array has another shape or a position is not in the data file.
     """
     array = np.atleast_1d(np.asarray(index))
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise ValueError(
+            f"index must be a list of whole numbers; got {array.dtype} of shape {array.shape}"
+        )
     if array.size and (array.min() < 0 or array.max() >= N_IMAGES):
         raise ValueError(f"index must lie in [0, {N_IMAGES}); got {array.min()} to {array.max()}")
-    return np.stack(np.unravel_index(array, SIZES), axis=1)
+    return array.astype(np.intp)
 
 
 def factors_to_index(factors: ArrayLike) -> NDArray[np.intp]:
@@ -132,10 +113,9 @@ def sample_factors(n: int, rng: np.random.Generator) -> NDArray[np.intp]:
 def held_out_combinations(factors: ArrayLike) -> NDArray[np.bool_]:
     """Which combinations (n,) the small CLIP models never saw in training.
 
-    One tenth of all (object hue, scale, shape) triples is held out, with every
-    floor, wall and orientation: of each scale and shape one object hue is
-    missing. Every value of every factor is still seen, and so is every pair of
-    values; a model that is right on these images has composed what it learned.
+    Of each scale and shape one object hue is held out, with every floor, wall and orientation.
+    Every pair of values is still seen; a model that is right on these images has composed what
+    it learned.
     """
     array = check_factors(factors)
     object_hue, scale, shape = array[:, 2], array[:, 3], array[:, 4]
@@ -153,5 +133,5 @@ def factor_labels(factor: str) -> Sequence[str]:
     """Short texts for the values of a factor, for axes and tables."""
     if factor == "shape":
         return SHAPE_NAMES
-    digits = {"scale": 2, "orientation": 1}.get(factor, 1)
+    digits = 2 if factor == "scale" else 1
     return [f"{value:.{digits}f}" for value in FACTOR_VALUES[factor]]

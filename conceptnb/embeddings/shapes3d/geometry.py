@@ -1,8 +1,7 @@
-"""Rays against the four shapes of 3D Shapes, in closed form.
+"""Rays o + t d against the four shapes of 3D Shapes, in closed form.
 
-Every shape stands on the floor z = 0, centred on the z axis, at scale 1. A ray
-is an origin and a direction, o + t d. Functions take (n, 3) arrays, broadcast
-over rows, and return the distance t of the first hit in front of the origin
+Every shape stands on the floor z = 0, centred on the z axis, at scale 1. Functions take (n, 3)
+arrays, broadcast over rows, and return the distance t of the first hit in front of the origin
 (infinite where there is none) and the outward unit normal there.
 """
 
@@ -23,19 +22,11 @@ BALL_RADIUS = 0.6
 ELLIPSOID_RADII = (0.44, 0.44, 0.72)
 
 
-def _broadcast(origin: Float32s, direction: Float32s) -> tuple[Float32s, Float32s]:
-    origin, direction = np.broadcast_arrays(origin, direction)
-    return origin, direction
-
-
 def _ellipsoid_hit(origin: Float32s, direction: Float32s, radii: tuple[float, float, float]) -> Hit:
-    """First hit with the ellipsoid of the given semi-axes that touches the floor.
-
-    Dividing space by the semi-axes makes it the unit sphere, where the hit is
-    the smaller root of a quadratic.
-    """
-    origin, direction = _broadcast(origin, direction)
+    """First hit with the ellipsoid of the given semi-axes that touches the floor."""
+    origin, direction = np.broadcast_arrays(origin, direction)
     r = np.asarray(radii, dtype=np.float32)
+    # Space divided by the semi-axes: the smaller root of a quadratic hits the unit sphere.
     o = (origin - np.array([0, 0, r[2]], dtype=np.float32)) / r
     d = direction / r
     a = np.einsum("ij,ij->i", d, d)
@@ -51,7 +42,7 @@ def _ellipsoid_hit(origin: Float32s, direction: Float32s, radii: tuple[float, fl
 
 def _box_hit(origin: Float32s, direction: Float32s, side: float) -> Hit:
     """First hit with the cube of the given side, by the slab method."""
-    origin, direction = _broadcast(origin, direction)
+    origin, direction = np.broadcast_arrays(origin, direction)
     low = np.array([-side / 2, -side / 2, 0], dtype=np.float32)
     with np.errstate(divide="ignore", invalid="ignore"):
         t_low = (low - origin) / direction
@@ -68,7 +59,7 @@ def _box_hit(origin: Float32s, direction: Float32s, side: float) -> Hit:
 
 def _cylinder_hit(origin: Float32s, direction: Float32s, radius: float, height: float) -> Hit:
     """First hit with the upright cylinder: the side where it is met first, else the lid."""
-    origin, direction = _broadcast(origin, direction)
+    origin, direction = np.broadcast_arrays(origin, direction)
     o, d = origin[:, :2], direction[:, :2]
     a = np.maximum(np.einsum("ij,ij->i", d, d), 1e-12)
     b = np.einsum("ij,ij->i", o, d)

@@ -1,17 +1,13 @@
-"""Images of 3D Shapes from two sources with one interface.
+"""Images of 3D Shapes from two sources: rendered here, or the file of Burgess and Kim (2018).
 
-`RenderedShapes` composes images here and needs no data. `PublishedShapes` reads
-the data set of Burgess and Kim (2018), one HDF5 file with `images`
-(480000, 64, 64, 3) and `labels` (480000, 6). Both keep the published order, so
-the same positions mean the same factors.
+Both keep the published order, so the same positions mean the same factors.
 """
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,22 +16,13 @@ from conceptnb.embeddings.shapes3d.factors import (
     FACTOR_VALUES,
     FACTORS,
     N_IMAGES,
+    check_index,
     index_to_factors,
 )
 from conceptnb.embeddings.shapes3d.renderer import Renderer
 
 PUBLISHED_URL = "https://storage.googleapis.com/3d-shapes/3dshapes.h5"
 PUBLISHED_SHA256 = "0a0f6ed98baff276a50f3a081a7434d788da63cb135a98189b2a5b5769be1785"
-PUBLISHED_BYTES = 267_573_662
-
-
-def _check_index(index: ArrayLike, n: int) -> NDArray[np.intp]:
-    array = np.atleast_1d(np.asarray(index, dtype=np.intp))
-    if array.ndim != 1:
-        raise ValueError(f"index must be one-dimensional; got shape {array.shape}")
-    if array.size and (array.min() < 0 or array.max() >= n):
-        raise ValueError(f"index must lie in [0, {n}); got {array.min()} to {array.max()}")
-    return array
 
 
 def _factors_from_labels(labels: NDArray[np.float64]) -> NDArray[np.intp]:
@@ -64,23 +51,13 @@ class RenderedShapes:
     def __init__(self, size: int = 64) -> None:
         self._render = Renderer(size)
 
-    def __len__(self) -> int:
-        return N_IMAGES
-
-    def factors(self, index: ArrayLike) -> NDArray[np.intp]:
-        """Value indices (n, 6) of the images at the given positions."""
-        return index_to_factors(_check_index(index, N_IMAGES))
-
     def images(self, index: ArrayLike) -> NDArray[np.uint8]:
         """Images (n, size, size, 3) at the given positions."""
-        return self._render(self.factors(index))
+        return self._render(index_to_factors(index))
 
 
 class PublishedShapes:
     """The published data set, read from its HDF5 file.
-
-    The chunks of the file are compressed, so positions are read in rising order
-    and whole runs at a time, whatever order they are asked for in.
 
     Parameters
     ----------
@@ -94,11 +71,6 @@ class PublishedShapes:
     ValueError
         If it is not HDF5, lacks `images` or `labels`, or holds other shapes,
         types or an order of labels other than the published one.
-
-    Examples
-    --------
-    >>> with PublishedShapes("3dshapes.h5") as shapes:      # doctest: +SKIP
-    ...     images = shapes.images(range(1000))
     """
 
     source = "the published 3D Shapes"
@@ -117,12 +89,12 @@ class PublishedShapes:
         except OSError as error:
             raise ValueError(f"path={str(path)!r} is not a readable HDF5 file: {error}") from error
         try:
-            self._labels = self._check()
+            self._check()
         except ValueError:
             self._file.close()
             raise
 
-    def _check(self) -> NDArray[np.intp]:
+    def _check(self) -> None:
         """Refuse a file whose layout or labels are not the published ones."""
         wanted = {
             "images": ((N_IMAGES, 64, 64, 3), np.uint8),
@@ -143,38 +115,25 @@ class PublishedShapes:
         factors = _factors_from_labels(self._file["labels"][:])
         if not np.array_equal(factors, index_to_factors(np.arange(N_IMAGES))):
             raise ValueError(f"{self.path}: the labels are not in the published order")
-        return factors
 
     def __reduce__(self) -> tuple[type[PublishedShapes], tuple[Path]]:
         """Open the file again in another process."""
         return PublishedShapes, (self.path,)
 
-    def __len__(self) -> int:
-        return N_IMAGES
-
-    def __enter__(self) -> PublishedShapes:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
 
-    def factors(self, index: ArrayLike) -> NDArray[np.intp]:
-        """Value indices (n, 6) of the images at the given positions."""
-        return self._labels[_check_index(index, N_IMAGES)]
-
     def images(self, index: ArrayLike) -> NDArray[np.uint8]:
         """Images (n, 64, 64, 3) at the given positions, in the order of `index`."""
-        array = _check_index(index, N_IMAGES)
-        unique, back = np.unique(array, return_inverse=True)
+        # Chunks of the file are compressed: read in rising order and whole runs at a time.
+        unique, back = np.unique(check_index(index), return_inverse=True)
         images = np.empty((len(unique), 64, 64, 3), dtype=np.uint8)
         done = 0
         for run in np.split(unique, np.flatnonzero(np.diff(unique) > 1) + 1):
@@ -189,7 +148,6 @@ def download(
     *,
     url: str = PUBLISHED_URL,
     sha256: str = PUBLISHED_SHA256,
-    progress: bool = True,
 ) -> Path:
     """Fetch the published file (255 MiB, Apache 2.0), check it and return its path.
 
@@ -202,12 +160,6 @@ def download(
         Where to keep the file; by default the user's cache directory.
     url, sha256 : str
         Another place and the checksum of what lies there.
-    progress : bool
-        Show a progress bar.
-
-    Returns
-    -------
-    Path
 
     Raises
     ------
@@ -221,51 +173,32 @@ def download(
         known_hash=f"sha256:{sha256}",
         fname="3dshapes.h5",
         path=directory or pooch.os_cache("conceptnb"),
-        downloader=_ResumingDownloader(progress),
+        downloader=_download_the_rest,
     )
     return Path(fetched)
 
 
-class _ResumingDownloader:
-    """Downloader for pooch that keeps what arrived and asks only for the rest.
+def _download_the_rest(url: str, output_file: str, _pooch: Any) -> None:
+    """Download for pooch, whose own downloader starts again; keep what has arrived before."""
+    import requests  # noqa: PLC0415 - comes with pooch
+    from tqdm.auto import tqdm  # noqa: PLC0415
 
-    pooch's own one starts again from the beginning.
-    """
-
-    def __init__(self, progress: bool, block: int = 1 << 16) -> None:
-        self.progress, self.block = progress, block
-
-    def __call__(self, url: str, output_file: str, pooch: Any) -> None:
-        import requests  # noqa: PLC0415 - comes with pooch
-        from tqdm.auto import tqdm  # noqa: PLC0415
-
-        partial = Path(output_file).parent / "3dshapes.h5.part"
-        have = partial.stat().st_size if partial.exists() else 0
-        headers = {"Range": f"bytes={have}-"} if have else {}
-        with requests.get(url, headers=headers, stream=True, timeout=30) as response:
-            if response.status_code == requests.codes.requested_range_not_satisfiable:
-                complete = True  # nothing is missing; the checksum decides
-            else:
-                response.raise_for_status()
-                complete = False
-                if response.status_code != requests.codes.partial_content:
-                    have = 0  # the server ignored the range and sends everything
-            if not complete:
-                total = have + int(response.headers.get("Content-Length", 0))
-                with (
-                    partial.open("ab" if have else "wb") as file,
-                    tqdm(
-                        total=total or None,
-                        initial=have,
-                        unit="B",
-                        unit_scale=True,
-                        disable=not self.progress,
-                    ) as bar,
-                ):
-                    for chunk in response.iter_content(self.block):
-                        file.write(chunk)
-                        bar.update(len(chunk))
-        partial.replace(output_file)
+    partial = Path(output_file).parent / "3dshapes.h5.part"
+    have = partial.stat().st_size if partial.exists() else 0
+    headers = {"Range": f"bytes={have}-"} if have else {}
+    with requests.get(url, headers=headers, stream=True, timeout=30) as response:
+        # A range that cannot be had means that nothing is missing; the checksum decides.
+        if response.status_code != requests.codes.requested_range_not_satisfiable:
+            response.raise_for_status()
+            if response.status_code != requests.codes.partial_content:
+                have = 0  # the server ignored the range and sends everything
+            total = have + int(response.headers.get("Content-Length", 0))
+            bar = tqdm(total=total, initial=have, unit="B", unit_scale=True, disable=None)
+            with partial.open("ab" if have else "wb") as file, bar:
+                for chunk in response.iter_content(1 << 16):
+                    file.write(chunk)
+                    bar.update(len(chunk))
+    partial.replace(output_file)
 
 
 ShapesImages = RenderedShapes | PublishedShapes

@@ -1,18 +1,8 @@
-"""An analytic renderer of scenes like those of 3D Shapes.
+"""An analytic renderer of scenes like those of 3D Shapes, whose camera and room are unknown.
 
-The images of this module are rendered here; they are not the published data
-set, whose camera and room are not documented. Scene: a square room, one of four
-shapes standing at its centre, a soft light from one side, and a camera that
-orbits the centre by the orientation.
-
-Hues enter an image linearly. With the red, green and blue of floor, wall and
-object,
-
-    image = M_floor * floor + M_wall * wall + M_object * object + highlight,
-
-where the four masks depend on scale, shape and orientation only. The 480
-combinations of those are traced once (the bank); any of the 480,000 images is
-then one small matrix product.
+Hues enter an image linearly, image = M_floor * floor + M_wall * wall + M_object * object +
+highlight, with four masks that depend on scale, shape and orientation only. Their 480 combinations
+are traced once (the bank); any of the 480,000 images is then one small matrix product.
 """
 
 from __future__ import annotations
@@ -23,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import map_coordinates
 
+from conceptnb.core.validation import as_count
 from conceptnb.embeddings.shapes3d.factors import (
     ORIENTATIONS,
     SCALES,
@@ -74,11 +65,8 @@ def _camera_rays(orientation: float, size: int, supersample: int) -> tuple[Float
 
 @lru_cache(maxsize=1)
 def _shadow_maps() -> NDArray[np.float32]:
-    """Share of the light hidden from each floor point by each shape at scale 1, (4, n, n).
-
-    The light is a disc of directions, so the shadow of a scaled shape is the
-    scaled shadow and four maps serve all scales.
-    """
+    """Share of the light hidden from each floor point by each shape at scale 1, (4, n, n)."""
+    # The light is a disc of directions, so the shadow of a scaled shape is the scaled shadow.
     ticks = np.linspace(-_SHADOW_EXTENT, _SHADOW_EXTENT, _SHADOW_CELLS, dtype=np.float32)
     x, y = np.meshgrid(ticks, ticks, indexing="ij")
     points = np.stack([x.ravel(), y.ravel(), np.full(x.size, 1e-4)], axis=1).astype(np.float32)
@@ -174,38 +162,25 @@ def _bank(size: int, supersample: int) -> NDArray[np.float32]:
 class Renderer:
     """Render scenes like those of 3D Shapes, at any size.
 
-    The bank of masks is traced when first needed (a few seconds at 64 pixels)
-    and serves every later image.
-
     Parameters
     ----------
     size : int
         Width and height of the images in pixels.
     supersample : int, optional
-        Rays along each side of a pixel. By default enough for 192 rays along
-        each side of the image, which makes the image at 32 pixels the mean of
-        2 x 2 pixels of the image at 64.
-
-    Raises
-    ------
-    ValueError
-        If `size` or `supersample` is below 1.
+        Rays along each side of a pixel; by default enough for 192 along the image, so that an
+        image at 32 pixels is the mean of 2 x 2 pixels of that at 64.
     """
 
     def __init__(self, size: int = 64, supersample: int | None = None) -> None:
-        if size < 1:
-            raise ValueError(f"size={size} must be at least 1 pixel")
-        if supersample is not None and supersample < 1:
-            raise ValueError(f"supersample={supersample} must be at least 1 ray per side")
-        self.size = size
-        self.supersample = supersample or max(2, -(-192 // size))
+        self.size = as_count(size, "size")
+        by_default = max(2, -(-192 // size))
+        self.supersample = as_count(
+            by_default if supersample is None else supersample, "supersample"
+        )
 
     @property
     def bank(self) -> NDArray[np.float32]:
-        """Masks (8, 4, 15, pixels, 4): scale, shape, orientation, pixel, component.
-
-        Components are floor, wall, object and highlight.
-        """
+        """Masks (8, 4, 15, pixels, 4) of floor, wall, object and highlight in each view."""
         return _bank(self.size, self.supersample)
 
     def __call__(self, factors: ArrayLike) -> NDArray[np.uint8]:
