@@ -20,22 +20,6 @@ from conceptnb.results import paper
 from conceptnb.results.provenance import changes, closure
 from conceptnb.results.show import Table
 
-__all__ = [
-    "Result",
-    "Shown",
-    "beside",
-    "folder",
-    "is_stale",
-    "load",
-    "names",
-    "processor",
-    "read",
-    "save",
-    "shown",
-    "with_provenance",
-    "without_times",
-]
-
 _PACKAGE = Path(__file__).resolve().parents[1]
 _SHOWN_ROWS = 15  # more than the paper's longest table has; the file holds them all
 _VERSIONS = ("numpy", "scipy", "scikit-learn", "torch", "open_clip_torch", "transformers")

@@ -70,16 +70,6 @@ def fit_method(name: str, problems: Sequence[Problem], epochs: int | None = None
         The seed of the first one is that of the method.
     epochs : int, optional
         Of a network; by default its own.
-
-    Returns
-    -------
-    fitted method
-        Its ``transform`` maps observations (D, samples, d_x) to representations (D, samples, k).
-
-    Raises
-    ------
-    ValueError
-        If there is no such method.
     """
     if name not in METHODS:
         raise ValueError(f"name must be one of {', '.join(METHODS)}, got {name!r}")
@@ -98,13 +88,8 @@ def mcc_within(problem: Problem, Z: Array, learned: Array) -> float:
 
     A representation that only tells components apart has none.
 
-    Parameters
-    ----------
-    problem : Problem
-    Z : array of shape (samples, d_z)
-        Base samples; each counts for the component that most likely drew it.
-    learned : array of shape (samples, k)
-        Of the same samples.
+    Of base samples `Z`, shape (samples, d_z), and their representations, shape (samples, k), each
+    counts for the component that most likely drew it.
     """
     component = problem.base.component_log_density(Z).argmax(axis=1)
     truth = problem.valuations(Z)
@@ -116,13 +101,7 @@ def mcc_within(problem: Problem, Z: Array, learned: Array) -> float:
 
 
 def comparison_table(rows: Sequence[Row]) -> Table:
-    """Return the scores of every method for display, mean ± std over seeds.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        Of ``conceptnb reproduce baselines``.
-    """
+    """Return the scores of every method for display, mean ± std over seeds."""
     columns = {
         "R²": "r2",
         "MCC": "mcc",

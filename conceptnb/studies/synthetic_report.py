@@ -59,18 +59,8 @@ def comparison(**estimators: Sequence[Row]) -> Table:
 def outside_two_std(rows: Sequence[Row], solved: Sequence[Row]) -> Table:
     """List the cells whose mean lies more than two of the paper's deviations from its mean.
 
-    Parameters
-    ----------
-    rows : sequence of dict
-        Of ``conceptnb reproduce synthetic``.
-    solved : sequence of dict
-        The same rows by a better estimator on the same problems.
-
-    Returns
-    -------
-    Table
-        A row per cell: the paper's mean ± std, ours, and their difference in standard errors
-        of a difference of two means over five seeds each.
+    The difference is given in standard errors of a difference of two means over five seeds each;
+    `solved` has the same rows by a better estimator on the same problems.
     """
     return Table(
         [
@@ -139,18 +129,8 @@ def runs_above_oracle(runs: Sequence[Row], mixing: str) -> tuple[np.ndarray, np.
 def paired_scores(first: Result, second: Result, metric: str) -> Table:
     """Compare two estimators problem by problem, on fresh base samples.
 
-    Parameters
-    ----------
-    first, second : Result
-        Files of ``conceptnb reproduce synthetic`` with the same seeds; rows that only one
-        of them has are left out.
-    metric : {"r2", "mcc"}
-
-    Returns
-    -------
-    Table
-        A row per setting: mean ± std of both, and of their difference the mean ± its
-        standard error over seeds, and in how many problems it is positive.
+    A row per setting that both tables have: mean ± std of both, of their difference the mean ± its
+    standard error over seeds, and in how many problems it is positive.
 
     Raises
     ------

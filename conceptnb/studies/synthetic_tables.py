@@ -52,8 +52,8 @@ def table_row(
 ) -> Row:
     """Compute one row of Table 1 or 7.
 
-    R² and MCC are taken on the first 5000 base samples, which the fit has seen (as in
-    the paper), and on as many fresh ones.
+    R² and MCC are taken on the first 5000 base samples, which the fit has seen, as in the paper,
+    and on as many fresh ones.
 
     Parameters
     ----------
@@ -64,18 +64,13 @@ def table_row(
     seeds : sequence of int
         One problem each.
     samples : int
-        Samples of each concept conditional environment.
+        Of each concept conditional environment.
 
     Returns
     -------
     dict
-        Plain JSON values; means and population standard deviations are over seeds. ``mcc_sides``
-        is the fresh MCC of :func:`with_true_signs`; ``cpu_seconds`` is the fit's share per problem.
-
-    Raises
-    ------
-    ValueError
-        If there is no such estimator.
+        Means and population standard deviations over seeds. ``mcc_sides`` is the fresh MCC of
+        :func:`with_true_signs`; ``cpu_seconds`` is the fit's share per problem.
     """
     return _rows(_fit_setting(astuple(setting), estimator, seeds, samples=samples))[0]
 
@@ -95,19 +90,12 @@ def with_true_signs(
     ----------
     problem : Problem
     fit : ConceptFit
-        Of several problems with known targets.
+        Of several problems with known targets, `problem` with this `index` among them.
     index : int
-        Which of them `problem` is.
     Z : array of shape (samples, d_z)
         Base latents.
     learned : array of shape (samples, n)
-        Their learned valuations.
-
-    Returns
-    -------
-    array of shape (samples, n)
-        As `learned`, but atoms that a single environment conditions on are reflected on the
-        components for which the correlation with the true valuation is highest.
+        Their learned valuations, which are returned with reflections of largest correlation.
     """
     beta, gamma = (c[index].detach().cpu().numpy() for c in fit.model.head.coefficients())
     truth = problem.valuations(Z)

@@ -122,16 +122,8 @@ def recover_from_samples(
 ) -> Row:
     """Draw a data set, run the proof on it, and measure every error.
 
-    Parameters
-    ----------
-    instance : LinearInstance
-    samples : int
-        Of each environment, and of the base.
-    rng : numpy.random.Generator
-    share : float
-        Share of the data that is used; below 1 it is a control.
-    mislabelled : bool
-        Take each environment's data for the next one's: a control.
+    Controls use a `share` of the samples of each environment alone, or take each environment's
+    data for the next one's (`mislabelled`).
 
     Returns
     -------

@@ -79,12 +79,7 @@ def recover_instance(
 ) -> Row:
     """Recover an instance from its observables by Theorem 1's proof, and compare.
 
-    Parameters
-    ----------
-    instance : Instance
-    rng : numpy.random.Generator
-    mislabelled : bool
-        A control: give the learner each environment's log ratio under the next one's number.
+    As a control each environment's log ratio is `mislabelled`, with the next one's number.
 
     Returns
     -------
@@ -150,15 +145,8 @@ def violation(
     Returns
     -------
     design : EnvironmentDesign
-    atoms : set of int
-        Those for which Assumption 4 now fails.
-    pairs : set of (int, int)
-        Those for which Assumption 5 now fails.
-
-    Raises
-    ------
-    ValueError
-        If `kind` is unknown.
+    atoms, pairs : set
+        Those for which Assumption 4, Assumption 5 now fails.
     """
     n = int(as_generator(rng).integers(2, 5))
     start = random_design(n, n + int(rng.integers(1, 3)), rng, VARIANCE)
@@ -227,21 +215,9 @@ def check_violations(seeds: Sequence[int], transposed: bool = False) -> list[Row
 def lemma1_trials(seeds: Sequence[int], designs: int = 500, values: int = 2) -> list[Row]:
     """Draw random trees of environments and random valuations; count failures.
 
-    Parameters
-    ----------
-    seeds : sequence of int
-    designs : int
-        Designs per row.
-    values : int
-        Number of equally likely values of the distribution that is not continuous; more than
-        two are a control.
-
-    Returns
-    -------
-    list of dict
-        ``distribution`` ("normal", or "two values", to which Lemma 1 does not apply: n atoms
-        pass with probability :math:`2^{-n}`), ``n``, ``designs``, ``failures`` of Assumption 4
-        and its ``smallest_margin`` over designs and atoms, in σ.
+    Lemma 1 does not apply to the distribution of two equally likely `values`: designs of n atoms
+    pass with probability :math:`2^{-n}`. (More than two values are a control.) A row counts the
+    ``failures`` of Assumption 4, whose ``smallest_margin`` over designs and atoms is in σ.
     """
     rows = []
     for seed in seeds:
@@ -266,22 +242,10 @@ def lemma1_trials(seeds: Sequence[int], designs: int = 500, values: int = 2) -> 
 def trial_pair(name: str, seed: int, samples: int = 100_000, moved: float = 0.0) -> list[Row]:
     """Test by samples whether two models have equal data, and compare their concepts.
 
-    Parameters
-    ----------
-    name : str
-        A key of `PAIRS`.
-    seed : int
-    samples : int
-        Of each environment and model.
-    moved : float
-        Move one valuation of the second model by as many σ: a control.
-
-    Returns
-    -------
-    list of dict
-        One row. The p-values are corrected for the number of environments, ``p_control`` is that
-        of projections after one valuation was moved, and ``agreement`` the smallest matched
-        correlation of the two models' valuations, None where f has no inverse.
+    Of the models `PAIRS[name]` one valuation can be `moved` by as many σ, a control. The p-values
+    of the one row are corrected for the number of environments, ``p_control`` is that of
+    projections after a valuation was moved, and ``agreement`` the smallest matched correlation of
+    the two models' valuations, None where f has no inverse.
     """
     pair = PAIRS[name](np.random.default_rng([23, seed]))
     tested = pair.moved(moved) if moved else pair
