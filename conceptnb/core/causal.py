@@ -1,8 +1,4 @@
-r"""A small causal model: conditioning against intervening (Appendix B).
-
-Appendix B.1's example of a causal generative process is the linear model
-:math:`Z = WZ + \epsilon` with Gaussian noise over a directed acyclic graph.
-"""
+"""A small causal model: conditioning against intervening (Appendix B)."""
 
 from __future__ import annotations
 
@@ -18,23 +14,15 @@ from conceptnb.core.validation import Array, as_array, as_count, as_positive
 
 @dataclass(frozen=True, eq=False)
 class LinearSCM:
-    r"""Linear structural causal model :math:`Z = WZ + \epsilon` (Appendix B.1).
+    r"""Linear Gaussian structural causal model :math:`Z = WZ + \epsilon` (Appendix B.1).
 
     Parameters
     ----------
     W : array-like of shape (d, d)
         ``W[j, i]`` is the effect of variable i on variable j. Variables come in causal
         order: W is strictly lower triangular.
-    means : array-like of shape (d,)
-        Means of the noise.
-    variances : array-like of shape (d,)
-        Its variances.
-
-    Raises
-    ------
-    ValueError
-        If shapes do not fit, W has entries on or above the diagonal, or a variance is
-        not positive.
+    means, variances : array-like of shape (d,)
+        Of the noise.
     """
 
     W: Array
@@ -71,13 +59,7 @@ class LinearSCM:
         return GaussianMixture([1.0], (mix @ self.means)[None], covariance[None])
 
     def intervene(self, node: int, mean: float, variance: float) -> LinearSCM:
-        r"""Cut `node` from its causes and give it :math:`N(mean, variance)`: a stochastic do.
-
-        Raises
-        ------
-        ValueError
-            If there is no such node or the variance is not positive.
-        """
+        """Cut `node` from its causes and give it :math:`N(mean, variance)`: a stochastic do."""
         j = self._node(node)
         W, means, variances = self.W.copy(), self.means.copy(), self.variances.copy()
         W[j], means[j], variances[j] = 0.0, mean, as_positive(variance, "variance")
@@ -99,16 +81,6 @@ def ratio_form(first: GaussianMixture, second: GaussianMixture) -> Array:
     For a concept conditional distribution it is :math:`A^\top A / \sigma^2`: positive
     semi-definite, of rank dim(C) (46). For an intervention on a variable that has causes
     it has a positive and a negative part and involves the causes.
-
-    Parameters
-    ----------
-    first, second : GaussianMixture
-        With one component each.
-
-    Raises
-    ------
-    ValueError
-        If one of them is a proper mixture.
     """
     if first.n_components != 1 or second.n_components != 1:
         raise ValueError("both distributions must be single Gaussians")
@@ -116,21 +88,18 @@ def ratio_form(first: GaussianMixture, second: GaussianMixture) -> Array:
 
 
 def environments_needed(n: ArrayLike, d_z: ArrayLike) -> dict[str, np.ndarray]:
-    r"""Numbers of environments that identify, the base included (Section 5, Appendix B.2).
+    """Numbers of environments that identify, the base included (Section 5, Appendix B.2).
 
     Parameters
     ----------
-    n : array-like of int
-        Atoms to be learned.
-    d_z : array-like of int
-        Latent dimension.
+    n, d_z : array-like of int
+        Atoms to be learned, and latent dimension.
 
     Returns
     -------
     dict of str to ndarray
-        Sufficient numbers under each result's own assumptions: n + 2 (Theorem 1), 2n + 1
-        (Theorem 2), 2 d_z + 1 (iVAE with two sufficient statistics per latent) and d_z + 1
-        (one intervention on each causal variable).
+        Sufficient numbers under each result's own assumptions. For iVAE these include two
+        sufficient statistics for each latent.
     """
     atoms, latents = np.broadcast_arrays(np.asarray(n), np.asarray(d_z))
     if (atoms < 1).any() or (atoms > latents).any():

@@ -24,17 +24,13 @@ from conceptnb.core.validation import (
 
 
 def check_independent(rows: ArrayLike, name: str) -> Array:
-    """Return the rows as an array if they are linearly independent (Assumption 2).
+    """Return the rows as an array (n, d_z) if they are linearly independent (Assumption 2).
 
     Parameters
     ----------
     rows : array-like of shape (n, d_z)
     name : str
         What the caller calls them; named in the error.
-
-    Returns
-    -------
-    ndarray of shape (n, d_z)
 
     Raises
     ------
@@ -55,7 +51,7 @@ def check_independent(rows: ArrayLike, name: str) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Concept:
-    r"""A concept :math:`A` at a valuation :math:`b` (Definition 1).
+    """A concept :math:`A` at a valuation :math:`b` (Definition 1).
 
     A latent point :math:`z`, and the observation :math:`x = f(z)` with it, satisfies
     the concept if :math:`Az = b`.
@@ -67,11 +63,6 @@ class Concept:
         atom (Definition 2).
     b : array-like of shape (d_C,)
         The valuation, one entry per row of `A`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the shapes do not fit, an entry is not finite, or rows of `A` are dependent.
 
     Examples
     --------
@@ -109,18 +100,14 @@ class Concept:
 
     @property
     def projector(self) -> Array:
-        r"""Orthogonal projector :math:`A^+A` on the row space of `A`, shape (d_z, d_z).
-
-        Section 4.1 remarks that a concept may equivalently be given by it.
-        """
+        """Orthogonal projector :math:`A^+A` on the row space of `A`, shape (d_z, d_z)."""
         return self._pinv @ self.A
 
     @property
     def row_space(self) -> Array:
-        r"""Orthonormal basis of the row space V of `A`, shape (d_C, d_z).
+        r"""Orthonormal basis :math:`(A A^\top)^{-1/2} A` of the row space of `A`, shape (d_C, d_z).
 
-        :math:`(A A^\top)^{-1/2} A`, the orthonormal rows nearest to those of A: an atom's
-        direction keeps its sign.
+        These rows are nearest to those of A: an atom's direction keeps its sign.
         """
         left, _, right = np.linalg.svd(self.A, full_matrices=False)
         return (left @ right).astype(np.float64)
@@ -132,10 +119,7 @@ class Concept:
 
     @cached_property
     def directions(self) -> Array:
-        """Orthonormal directions along the subspace, shape (d_z - d_C, d_z).
-
-        Moving along them leaves the valuation as it is.
-        """
+        """Orthonormal directions that keep the valuation, shape (d_z - d_C, d_z)."""
         return np.linalg.svd(self.A)[2][self.dim :].astype(np.float64)
 
     def at(self, b: ArrayLike) -> Concept:
@@ -147,60 +131,35 @@ class Concept:
         return [Concept(self.A[[k]], self.b[[k]]) for k in range(self.dim)]
 
     def valuation(self, Z: ArrayLike) -> Array:
-        """Evaluate the concept: ``Z @ A.T``, shape (samples, d_C) (Definition 1).
-
-        Parameters
-        ----------
-        Z : array-like of shape (samples, d_z)
-        """
+        """Evaluate the concept at points (samples, d_z): ``Z @ A.T``, shape (samples, d_C)."""
         return as_points(Z, "Z", self.d_z) @ self.A.T
 
     def satisfied_by(self, Z: ArrayLike, atol: float = 1e-8) -> np.ndarray:
-        """Tell which points satisfy the concept at its valuation (Definition 1).
+        """Tell which points satisfy the concept (Definition 1), bool of shape (samples,).
 
         Parameters
         ----------
         Z : array-like of shape (samples, d_z)
         atol : float
             Largest Euclidean distance to the subspace that counts as none.
-
-        Returns
-        -------
-        ndarray of bool, shape (samples,)
         """
         points = as_points(Z, "Z", self.d_z)
         distance = np.linalg.norm(points - self.project(points), axis=1)
         return distance <= as_positive(atol, "atol")
 
     def project(self, Z: ArrayLike) -> Array:
-        """Move each point to the nearest one that satisfies the concept.
-
-        Parameters
-        ----------
-        Z : array-like of shape (samples, d_z)
-
-        Returns
-        -------
-        ndarray of shape (samples, d_z)
-        """
+        """Move each point to the nearest one that satisfies the concept, shape (samples, d_z)."""
         points = as_points(Z, "Z", self.d_z)
         return points - (points @ self.A.T - self.b) @ self._pinv.T
 
 
 def intersection(concepts: Sequence[Concept]) -> Concept:
-    """Combine concepts into the one that is satisfied where all of them are.
-
-    "Small dark red objects" is the intersection of three atoms (Section 4.1).
+    """Combine concepts into the one that is satisfied where all of them are (Section 4.1).
 
     Parameters
     ----------
     concepts : sequence of Concept
         At least one; their rows must be linearly independent together.
-
-    Raises
-    ------
-    ValueError
-        If there is none, they live in different spaces, or rows are dependent.
     """
     if not concepts:
         raise ValueError("concepts must hold at least one Concept")
@@ -214,25 +173,9 @@ def intersection(concepts: Sequence[Concept]) -> Concept:
 
 
 def random_atoms(n: int, d_z: int, rng: np.random.Generator) -> Array:
-    """Draw atoms with independent entries, uniform on (-0.3, 0.3) (Appendix G).
+    """Draw atoms with entries uniform on (-0.3, 0.3) (Appendix G), shape (n, d_z).
 
-    Parameters
-    ----------
-    n : int
-        Number of atoms, at most `d_z`.
-    d_z : int
-        Dimension of the latent space.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    ndarray of shape (n, d_z)
-        Rows are linearly independent, with probability one.
-
-    Raises
-    ------
-    ValueError
-        If `n` is larger than `d_z`.
+    Rows are linearly independent, with probability one; `n` is at most `d_z`.
     """
     if as_count(n, "n") > as_count(d_z, "d_z"):
         raise ValueError(f"n must be at most d_z: {n} atoms in {d_z} dimensions are dependent")

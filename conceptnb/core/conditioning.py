@@ -39,28 +39,17 @@ Width = Literal["valuation", "isotropic"]
 def wanted_valuation(
     concept: Concept, variance: float, width: Width = "valuation"
 ) -> tuple[Array, Array]:
-    r"""Mean and covariance of :math:`q_V` in orthonormal coordinates of V.
+    r"""Mean and covariance of :math:`q_V` on V, in orthonormal coordinates, (d_C,) and (d_C, d_C).
 
     Parameters
     ----------
     concept : Concept
     variance : float
-        :math:`\sigma^2`.
     width : {"valuation", "isotropic"}
         "valuation": :math:`Az \sim N(b, \sigma^2 I)` as in Definition 3; then the
         covariance on V is :math:`\sigma^2 (A^\top A)^+`, the pseudo-inverse where
         Appendix C prints an inverse. "isotropic": :math:`N(v_C, \sigma^2 I_V)`, as in
         (79). They are the same if and only if A has orthonormal rows.
-
-    Returns
-    -------
-    mean : ndarray of shape (d_C,)
-    covariance : ndarray of shape (d_C, d_C)
-
-    Raises
-    ------
-    ValueError
-        If `width` is unknown or `variance` is not positive.
     """
     scale = as_positive(variance, "variance")
     V = concept.row_space
@@ -122,13 +111,7 @@ class EnforcedMeasure:
 
 
 def averaged_measure(base: GaussianMixture, concept: Concept, variance: float) -> GaussianMixture:
-    r"""Appendix C's second measure: :math:`q_V(v) \int p(c, v')\,dv'`, v and c independent.
-
-    Parameters
-    ----------
-    base, concept, variance
-        As for `EnforcedMeasure`.
-    """
+    r"""Appendix C's second measure: :math:`q_V(v) \int p(c, v')\,dv'`, v and c independent."""
     _check_space(base, concept)
     V, C = concept.row_space, concept.directions
     frame = np.vstack([V, C])
@@ -142,13 +125,7 @@ def averaged_measure(base: GaussianMixture, concept: Concept, variance: float) -
 
 
 def bayesian_measure(base: GaussianMixture, concept: Concept, variance: float) -> GaussianMixture:
-    """Appendix C's third measure (78), which is Definition 3.
-
-    Parameters
-    ----------
-    base, concept, variance
-        As for `EnforcedMeasure`.
-    """
+    """Appendix C's third measure (78), which is Definition 3."""
     return base.condition(concept, variance)
 
 
@@ -168,18 +145,13 @@ def matching_covariance(
     concepts : sequence of Concept
         With linearly independent rows together.
     coupling : array-like of shape (d, d), optional
-        S, the covariance of all valuations; the identity by default.
+        S, the covariance of all valuations, with identities on its diagonal blocks; the
+        identity by default.
 
     Returns
     -------
     covariance : ndarray of shape (d_z, d_z)
     S : ndarray of shape (d, d)
-
-    Raises
-    ------
-    ValueError
-        If rows are dependent, or `coupling` is no covariance with identities on its
-        diagonal blocks.
     """
     joint = intersection(concepts)
     S = np.eye(joint.dim) if coupling is None else as_array(coupling, "coupling", ndim=2)

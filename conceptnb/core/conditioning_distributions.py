@@ -1,9 +1,7 @@
-r"""Environments drawn from other conditioning distributions than Definition 3's Gaussian.
+"""Environments drawn from other conditioning distributions than Definition 3's Gaussian.
 
-The learner's log-odds (87) are quadratic because q is Gaussian (Assumption 3). Here q has
-heavy tails or is a hard window, or the environment is one of Appendix C's other two
-measures. Each can be sampled, and its true log-odds are known, so the loss of the true
-log-odds is still a bound of the learner's.
+The learner's log-odds (87) are quadratic because q is Gaussian (Assumption 3). Those here can
+be sampled, and their true log-odds are known: these still bound the learner's loss.
 """
 
 from __future__ import annotations
@@ -64,7 +62,7 @@ def sample_conditioned(
     Raises
     ------
     ValueError
-        If there is no such conditioning, or rejection would need too many draws.
+        If rejection would need too many draws.
     """
     if conditioning == "gaussian":
         constant = acceptance_rate(base, concept, variance, log=True)

@@ -109,33 +109,15 @@ class EnvironmentDesign:
         return matrix
 
     def check(self) -> DiversityReport:
-        """Check Assumptions 4 and 5, Lemma 1's condition and Theorem 2's.
+        """Check Assumptions 4 and 5, Lemma 1's condition and Theorem 2's; prints as a table.
 
-        Returns
-        -------
-        DiversityReport
-            Prints as a table. Its `identified` says for each atom on which supports of
-            the base its valuation is identified.
+        Its `identified` says for each atom on which supports of the base its valuation is
+        identified.
         """
         return check_diversity(self.M, self.B, self.variance)
 
     def concepts(self, atoms: ArrayLike) -> list[Concept]:
-        """Return the concept of each environment, built from the atoms (Assumption 2).
-
-        Parameters
-        ----------
-        atoms : array-like of shape (n, d_z)
-            One linearly independent row per atom.
-
-        Returns
-        -------
-        list of Concept, of length m
-
-        Raises
-        ------
-        ValueError
-            If the number of atoms is not n or they are dependent.
-        """
+        """Return the m environments' concepts, from independent atoms (n, d_z) (Assumption 2)."""
         rows = check_independent(atoms, "atoms")
         if len(rows) != self.n_atoms:
             raise ValueError(f"atoms must have {self.n_atoms} rows, one per atom, got {len(rows)}")
@@ -168,20 +150,10 @@ def _check_environment(
 
 
 def paper_design(n: int) -> EnvironmentDesign:
-    """Return the environments of the paper's synthetic experiments (Tables 1 and 7).
+    """Return the environments of the paper's experiments with n = 2, 3 or 4 (Tables 1 and 7).
 
     One atom is conditioned on in each of m = n + 1 environments. Appendix G does not
     print them; they are those of the code that the authors released.
-
-    Parameters
-    ----------
-    n : {2, 3, 4}
-        Number of atoms.
-
-    Raises
-    ------
-    ValueError
-        If the paper has no experiment with `n` atoms.
     """
     if n not in _PAPER_ENVIRONMENTS:
         raise ValueError(f"n must be one of {sorted(_PAPER_ENVIRONMENTS)}, got {n}")

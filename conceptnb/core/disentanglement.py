@@ -1,8 +1,4 @@
-"""What R² and MCC leave out: coverage, cross-fitting and DCI (Section 6).
-
-Companions of :mod:`conceptnb.core.scores`, each with one assumption of R² or MCC repaired or
-made visible, and a family of valuations with a known answer to try them on.
-"""
+"""What R² and MCC leave out: coverage, cross-fitting and DCI (Section 6)."""
 
 from __future__ import annotations
 
@@ -20,12 +16,7 @@ def coverage_mcc(true: ArrayLike, learned: ArrayLike) -> float:
     """MCC that divides by the number of true columns: a dropped concept counts as zero.
 
     :func:`conceptnb.core.scores.mcc` averages over matched pairs, so a representation with a single
-    good column has an MCC of 1 however many concepts it lacks.
-
-    Parameters
-    ----------
-    true : array of shape (samples, n)
-    learned : array of shape (samples, k)
+    good column has an MCC of 1 however many concepts it lacks. Arrays are as there.
     """
     *_, correlations = match_columns(true, learned)
     return float(np.abs(correlations).sum() / np.asarray(true).shape[1])
@@ -40,8 +31,7 @@ def cross_fitted_mcc(true: ArrayLike, learned: ArrayLike, rng: np.random.Generat
 
     Parameters
     ----------
-    true : array of shape (samples, n)
-    learned : array of shape (samples, k)
+    true, learned : arrays of shape (samples, n) and (samples, k)
     rng : numpy.random.Generator
         Draws the halves; both directions are averaged.
     """
@@ -59,14 +49,8 @@ def cross_fitted_r2(true: ArrayLike, learned: ArrayLike, rng: np.random.Generato
     """R² of an affine map fitted on one half of the samples and scored on the other.
 
     The R² of Tables 1 and 7 is scored on the samples it is fitted to, so it grows with
-    every column learned. This one is near or below 0 for noise.
-
-    Parameters
-    ----------
-    true : array of shape (samples, n)
-    learned : array of shape (samples, k)
-    rng : numpy.random.Generator
-        Draws the halves; both directions are averaged.
+    every column learned. This one is near or below 0 for noise. Parameters are those of
+    :func:`cross_fitted_mcc`.
     """
     t, h = np.asarray(true, dtype=float), np.asarray(learned, dtype=float)
     r2(t, h)  # refuses what R² refuses
@@ -83,16 +67,7 @@ def cross_fitted_r2(true: ArrayLike, learned: ArrayLike, rng: np.random.Generato
 def chance_mcc(
     true: ArrayLike, learned: ArrayLike, rng: np.random.Generator, draws: int = 20
 ) -> float:
-    """Mean MCC with the learned rows shuffled: the score of no relation at all.
-
-    Parameters
-    ----------
-    true : array of shape (samples, n)
-    learned : array of shape (samples, k)
-    rng : numpy.random.Generator
-    draws : int
-        Number of shuffles.
-    """
+    """Mean MCC with the learned rows shuffled `draws` times: the score of no relation at all."""
     t, h = np.asarray(true, dtype=float), np.asarray(learned, dtype=float)
     count = as_count(draws, "draws")
     shuffled = (match_columns(t, h[rng.permutation(len(h))])[2] for _ in range(count))
@@ -123,13 +98,7 @@ def dci(true: ArrayLike, learned: ArrayLike, rng: np.random.Generator) -> DCI:
 
     The importance of a column for a concept is the share of the splits' gain. Entropies
     of the normalised importances, weighted by total importance, give the first two scores.
-
-    Parameters
-    ----------
-    true : array of shape (samples, n)
-    learned : array of shape (samples, k)
-    rng : numpy.random.Generator
-        Draws the half on which regressors are fitted and seeds them.
+    The generator draws the half on which regressors are fitted, and seeds them.
     """
     t, h = np.asarray(true, dtype=float), np.asarray(learned, dtype=float)
     r2(t, h)
@@ -151,16 +120,9 @@ def dci(true: ArrayLike, learned: ArrayLike, rng: np.random.Generator) -> DCI:
 
 
 def correlated_normal(n: int, correlation: float, samples: int, rng: np.random.Generator) -> Array:
-    """Draw normal valuations with unit variances and one correlation between all pairs.
+    """Draw normal valuations (samples, n) with unit variances and one correlation of all pairs.
 
-    Parameters
-    ----------
-    n : int
-        Number of concepts.
-    correlation : float
-        In (-1/(n-1), 1).
-    samples : int
-    rng : numpy.random.Generator
+    The correlation must lie in (-1/(n-1), 1).
     """
     size = as_count(n, "n")
     covariance = np.full((size, size), float(correlation))

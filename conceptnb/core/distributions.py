@@ -1,9 +1,7 @@
 r"""Base distributions and concept conditional distributions (Section 4.2, Appendix H).
 
-Conditioning keeps a draw :math:`z` of the base distribution p with a probability
-proportional to :math:`\prod_k q((Az - b)_k)`, where q is the density of
-:math:`N(0, \sigma^2)` (Definition 3, Assumption 3). Algorithm 1 does so by rejection
-for any base. If the base is a Gaussian mixture, the result is one too, in closed form.
+Conditioning keeps a draw :math:`z` of the base with a probability proportional to
+:math:`\prod_k q((Az - b)_k)`, where q is the density of :math:`N(0, \sigma^2)` (Definition 3).
 """
 
 from __future__ import annotations
@@ -49,12 +47,6 @@ class GaussianMixture:
     means : array-like of shape (K, d_z)
     covariances : array-like of shape (K, d_z, d_z)
         Symmetric and positive definite.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If shapes do not fit, a weight is not positive, or a covariance is not
-        symmetric and positive definite.
     """
 
     def __init__(self, weights: ArrayLike, means: ArrayLike, covariances: ArrayLike) -> None:
@@ -99,12 +91,7 @@ class GaussianMixture:
         return Z
 
     def component_log_density(self, Z: ArrayLike) -> Array:
-        r"""Log of :math:`w_k N(z; \mu_k, \Sigma_k)`, shape (samples, K).
-
-        Parameters
-        ----------
-        Z : array-like of shape (samples, d_z)
-        """
+        r"""Log of :math:`w_k N(z; \mu_k, \Sigma_k)`, (samples, d_z) to (samples, K)."""
         points = as_points(Z, "Z", self.d_z)
         terms = np.empty((len(points), self.n_components))
         for k, (mean, factor) in enumerate(zip(self.means, self._cholesky, strict=True)):
@@ -114,12 +101,7 @@ class GaussianMixture:
         return terms
 
     def log_density(self, Z: ArrayLike) -> Array:
-        """Log of the density p, shape (samples,).
-
-        Parameters
-        ----------
-        Z : array-like of shape (samples, d_z)
-        """
+        """Log of the density p, (samples, d_z) to (samples,)."""
         return logsumexp(self.component_log_density(Z), axis=1)
 
     def linear_image(self, A: ArrayLike, noise_variance: float = 0.0) -> GaussianMixture:
@@ -137,22 +119,12 @@ class GaussianMixture:
         return GaussianMixture(self.weights, self.means @ rows.T, covariances)
 
     def condition(self, concept: Concept, variance: float) -> GaussianMixture:
-        r"""Return the concept conditional distribution, exactly (Definition 3).
+        """Return the concept conditional distribution, exactly (Definition 3).
 
-        With Gaussian q the product in (2) is a Gaussian likelihood of the valuation,
-        so each component is updated as by a noisy observation :math:`b` of :math:`Az`,
-        and its weight by how well it explains :math:`b`.
-
-        Parameters
-        ----------
-        concept : Concept
-        variance : float
-            Variance of q.
-
-        Returns
-        -------
-        GaussianMixture
-            Components whose share is below the smallest float are left out.
+        With Gaussian q (of the given variance) the product in (2) is a Gaussian likelihood of the
+        valuation, so each component is updated as by a noisy observation :math:`b` of :math:`Az`,
+        and its weight by how well it explains :math:`b`. Components whose share is below the
+        smallest float are left out.
         """
         A, b, noise = _check_conditioning(concept, variance, self.d_z)
         marginal = self.linear_image(A, noise)
@@ -180,8 +152,7 @@ def random_mixture(d_z: int, rng: np.random.Generator, spread: float = 1.0) -> G
         Dimension of the latent space.
     rng : numpy.random.Generator
     spread : float
-        Half width of the box of the means; the paper uses 1. Small values give
-        overlapping components, and so a connected support.
+        The paper's is 1; small values give overlapping components, and so a connected support.
     """
     shape = (3, as_count(d_z, "d_z"))
     half_width = as_positive(spread, "spread")
@@ -205,17 +176,10 @@ def _check_conditioning(
 
 
 def log_acceptance(concept: Concept, variance: float, Z: ArrayLike) -> Array:
-    r"""Log of the probability R that Algorithm 1 keeps each point, shape (samples,).
+    r"""Log of the probability R that Algorithm 1 keeps each point, (samples, d_z) to (samples,).
 
     :math:`R = M^{-1} \prod_k q((Az - b)_k)` with :math:`M = \max(q)^{\dim C}`; for
     Gaussian q this is :math:`\exp(-|Az - b|^2 / 2\sigma^2)`.
-
-    Parameters
-    ----------
-    concept : Concept
-    variance : float
-        Variance of q.
-    Z : array-like of shape (samples, d_z)
     """
     _, b, noise = _check_conditioning(concept, variance)
     return -((concept.valuation(Z) - b) ** 2).sum(axis=1) / (2 * noise)
@@ -226,19 +190,8 @@ def acceptance_rate(
 ) -> float:
     """Share of base draws that Algorithm 1 keeps, N_C / M (Lemma 4), in closed form.
 
-    Parameters
-    ----------
-    base : GaussianMixture
-    concept : Concept
-    variance : float
-        Variance of q.
-    log : bool
-        Return the logarithm: the rate of a far-off valuation is too small for a float.
-
-    Returns
-    -------
-    float
-        Its inverse is the expected number of trials per sample (Corollary 1).
+    Its inverse is the expected number of trials per sample (Corollary 1). With `log` the
+    logarithm is returned: the rate of a far-off valuation is too small for a float.
     """
     A, b, noise = _check_conditioning(concept, variance, base.d_z)
     log_normaliser = base.linear_image(A, noise).log_density(b[None])[0]
@@ -251,13 +204,6 @@ def information(base: GaussianMixture, concept: Concept, variance: float) -> flo
 
     The Kullback-Leibler divergence of p_C from p: the mean over p_C of the log-odds of
     Lemma 3, which are :math:`-|Az - b|^2 / 2\sigma^2` minus the log of the acceptance rate.
-
-    Parameters
-    ----------
-    base : GaussianMixture
-    concept : Concept
-    variance : float
-        Variance of q.
     """
     _, b, noise = _check_conditioning(concept, variance, base.d_z)
     image = base.condition(concept, variance).linear_image(concept.A)
@@ -268,21 +214,9 @@ def information(base: GaussianMixture, concept: Concept, variance: float) -> flo
 
 
 def sample_one(base: Base, concept: Concept, variance: float, rng: np.random.Generator) -> Array:
-    """Algorithm 1, line by line: one sample of the concept conditional distribution.
+    """Algorithm 1, line by line: one sample of the concept conditional distribution, shape (d_z,).
 
     Kept as the reference; `sample_rejection` does the same for many at a time.
-
-    Parameters
-    ----------
-    base : object with ``sample(n, rng)``
-    concept : Concept
-    variance : float
-        Variance of q.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    ndarray of shape (d_z,)
     """
     as_generator(rng)
     while True:
@@ -301,7 +235,7 @@ def sample_rejection(
     rng: np.random.Generator,
     max_draws: int = 10**8,
 ) -> Array:
-    """Sample the concept conditional distribution by rejection (Algorithm 1).
+    """Sample the concept conditional distribution by rejection (Algorithm 1), shape (n, d_z).
 
     Draws are proposed and judged in large batches. Each is kept independently of the
     others, so the kept ones are independent samples (Theorem 3).
@@ -318,10 +252,6 @@ def sample_rejection(
     rng : numpy.random.Generator
     max_draws : int
         Most draws of the base to spend.
-
-    Returns
-    -------
-    ndarray of shape (n, d_z)
 
     Raises
     ------

@@ -160,11 +160,6 @@ def check_diversity(M: ArrayLike, B: ArrayLike, variance: float = 1.0) -> Divers
     B : array-like of shape (m, n)
         Environment-valuation matrix (8): zero wherever M is.
     variance : float
-        :math:`\sigma^2`.
-
-    Returns
-    -------
-    DiversityReport
 
     Raises
     ------
@@ -229,11 +224,7 @@ def _dependent_columns(matrix: Array) -> np.ndarray:
 
 
 def _lemma1_condition(M: Array) -> bool | None:
-    """Look for n + 1 rows of which every n are independent (Lemma 1).
-
-    Equivalently, they have rank n and their one dependency v has no zero entry, as in
-    the proof of the lemma.
-    """
+    """Look for n + 1 rows of rank n whose one dependency has no zero entry (Lemma 1)."""
     m, n = M.shape
     if np.linalg.matrix_rank(M) < n or m <= n:
         return False

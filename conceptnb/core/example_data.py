@@ -27,20 +27,9 @@ LOOKED_FOR = {
 def write_environments(path: str | Path, rows: int = 400, seed: int = 2) -> pd.DataFrame:
     """Write a CSV of synthetic sensor readings of coffee beans, and return the hidden truth.
 
-    Two concepts, roast and acidity, in four latent dimensions, seen by six sensors through a
-    random linear mixing. Five environments: any beans, and four kinds of looking for something.
-
-    Parameters
-    ----------
-    path : path
-    rows : int
-        An environment.
-    seed : int
-
-    Returns
-    -------
-    DataFrame
-        The true valuations of ``roast`` and ``acidity``, row by row of the file.
+    Two concepts, roast and acidity (the columns that are returned), in four latent dimensions, seen
+    by six sensors through a random linear mixing. Five environments of `rows` rows each: any beans,
+    and four kinds of looking for something.
     """
     rng = np.random.default_rng(seed)
     base, atoms = random_mixture(4, rng), random_atoms(2, 4, rng)
@@ -65,13 +54,6 @@ def write_images(folder: str | Path, images: int = 480, seed: int = 0) -> None:
     A disc on a noisy ground, 24 x 24 pixels. Its brightness is the *ripeness* (green, turning,
     ripe, late), its radius the *size* (small, large); the place is random, and so is
     *weekday*, a label that has nothing to do with the picture.
-
-    Parameters
-    ----------
-    folder : path
-        Made where it is missing.
-    images : int
-    seed : int
     """
     out, rng = Path(folder), np.random.default_rng(seed)
     out.mkdir(parents=True, exist_ok=True)

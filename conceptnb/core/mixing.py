@@ -39,12 +39,11 @@ class Mixing(Protocol):
 
 @dataclass(frozen=True)
 class LinearMixing:
-    """x = W z, the linear mixing of Tables 1 and 7 (Appendix G, case i).
+    """x = W z without bias, the linear mixing of Tables 1 and 7 (Appendix G, case i).
 
     Parameters
     ----------
     weight : array of shape (d_x, d_z)
-        The matrix W. There is no bias.
     """
 
     weight: Array
@@ -89,9 +88,8 @@ class MLPMixing:
     Parameters
     ----------
     weights : three arrays of shapes (width, d_z), (width, width), (d_x, width)
-        Matrices of the input, residual and output layer.
+        Of the input, residual and output layer.
     biases : three arrays of shapes (width,), (width,), (d_x,)
-        Their biases.
     slope : float
         Slope of the leaky ReLU below zero, in (0, 1].
     """
@@ -229,17 +227,7 @@ def check_injectivity(mixing: Mixing, Z: ArrayLike) -> InjectivityReport:
     mixing : LinearMixing, MLPMixing or another with ``jacobian``
         The map f.
     Z : array of shape (samples, d_z)
-        Latents, at least two, from the base distribution.
-
-    Returns
-    -------
-    InjectivityReport
-        True in a boolean context unless f was shown not to be injective.
-
-    Raises
-    ------
-    ValueError
-        If `Z` does not fit the mixing, holds NaN, or has fewer than two distinct rows.
+        Latents from the base distribution, at least two of them distinct.
     """
     latents = np.unique(as_points(Z, "Z", mixing.d_z), axis=0)
     if len(latents) < 2:

@@ -65,11 +65,7 @@ class Muon(torch.optim.Optimizer):
 
 
 def _orthogonalize(matrices: Tensor, steps: int = 5) -> Tensor:
-    """Replace every matrix (the last two axes) by one with singular values near one.
-
-    A quintic Newton-Schulz iteration, whose coefficients trade exactness (values
-    end between about .7 and 1.2) for speed.
-    """
+    """Give every matrix singular values near one, by a quintic Newton-Schulz iteration."""
     wide = matrices.shape[-2] <= matrices.shape[-1]
     x = matrices if wide else matrices.mT
     x = x / x.flatten(1).norm(dim=1).clamp(min=1e-7)[:, None, None]

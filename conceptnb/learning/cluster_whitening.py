@@ -1,13 +1,11 @@
 r"""Bases that fall into clusters: each is straightened by its own covariance.
 
 Where an environment has no samples, no contrastive loss says on which side of its plane a part
-of the base lies (chapter "Tables 1 and 7"). The recipe ``CLUSTER_WHITENED`` adds what the base
-itself says, under an assumption that the paper does not make, though its experiments nearly
-satisfy it (Appendix G): the base is a mixture of clusters of *one covariance* Σ in latent space. On
-a small cluster a smooth mixing is nearly affine, :math:`f(z) \approx m_j + J_j (z - \mu_j)`, so
-the cluster's covariance in x is :math:`C_j \approx J_j \Sigma J_j^\top`, and
-:math:`C_j^{-1/2}(x - m_j)` is :math:`\Sigma^{-1/2}(z - \mu_j)` up to a rotation. Clusters are
-joined as if that rotation were the same in all of them.
+of the base lies (chapter "Tables 1 and 7"). The recipe ``CLUSTER_WHITENED`` assumes more than the
+paper, whose experiments nearly satisfy it (Appendix G): the base is a mixture of clusters of *one
+covariance* Σ in latent space. On a small cluster a smooth mixing is nearly affine with Jacobian
+:math:`J_j`, so :math:`C_j \approx J_j \Sigma J_j^\top`, and :math:`C_j^{-1/2}(x - m_j)` is
+:math:`\Sigma^{-1/2}(z - \mu_j)` up to a rotation, taken to be the same in all clusters.
 """
 
 from __future__ import annotations
@@ -168,12 +166,7 @@ def slope_disagreement(coordinates: Array, cluster: np.ndarray, learned: Array) 
     coordinates : array of shape (samples, r)
     cluster : int array of shape (samples,)
     learned : array of shape (samples, n)
-        Learned valuations.
-
-    Returns
-    -------
-    float
-        In [0, 1], mean over the n concepts.
+        Learned valuations, of which the mean share is taken.
     """
     inputs, outputs = coordinates.copy(), learned.copy()
     for j in np.unique(cluster):

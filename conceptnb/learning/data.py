@@ -80,16 +80,8 @@ class Stack:
     def split_rows(self, held_out: float = 0.2) -> tuple[Tensor, Tensor]:
         """Return which rows to train on and which to hold out: the last of every environment.
 
-        Parameters
-        ----------
-        held_out : float
-            Share that is held out, in (0, 1); the authors' is 0.2. Rows must come in
-            no particular order within an environment.
-
-        Raises
-        ------
-        ValueError
-            If an environment would have no row on one of the two sides.
+        Rows must come in no particular order within an environment. The share `held_out` lies in
+        (0, 1); the authors' is 0.2.
         """
         if not 0 < held_out < 1:
             raise ValueError(f"held_out must lie in (0, 1), got {held_out}")
@@ -115,26 +107,17 @@ def stack(
 ) -> Stack:
     """Stack the observations of several problems with the same environments.
 
+    Rows are sorted by environment and otherwise keep the given order.
+
     Parameters
     ----------
     observations : sequence of D arrays of shape (N, d_x)
     environment : int array of shape (N,)
-        0 for the base distribution, 1 to m for the concept conditional environments.
+        0 for the base distribution, 1 to m for the concept conditional environments, each at
+        least once.
     targets : bool array of shape (m, n), optional
-        Which concepts each environment conditions on, if that is known.
+        Which concepts each environment conditions on, if that is known; each concept occurs.
     dtype : torch.dtype
-
-    Returns
-    -------
-    Stack
-        Rows sorted by environment, otherwise in the given order.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If shapes do not fit, an entry is not finite, environments are not numbered
-        0, 1, ..., m without gaps, there is no concept conditional environment, or `targets`
-        has a column without True.
     """
     if len(observations) == 0:
         raise ValueError("observations is empty: give at least one problem")
@@ -171,15 +154,7 @@ def stack(
 
 
 def check_environment(environment: ArrayLike) -> np.ndarray:
-    """Return environment labels as int64, numbered 0 to m without gaps, or say what is wrong.
-
-    Raises
-    ------
-    TypeError
-        If the labels are not integers.
-    ValueError
-        If they are not one-dimensional or a number between 0 and m is missing.
-    """
+    """Return environment labels as int64, numbered 0 to m without gaps, or say what is wrong."""
     labels = np.asarray(environment)
     if labels.dtype.kind not in "iu":
         raise TypeError(f"environment must hold integers, got dtype {labels.dtype}")

@@ -1,7 +1,6 @@
 """Encoders h: observation -> learned valuations, many at once (Appendices F and G).
 
-Every parameter carries a leading axis of P models, and one matrix product serves
-them all. No operation mixes models, so each trains as it would alone.
+Every parameter has a leading axis of P models. No operation mixes models: each trains as alone.
 """
 
 from __future__ import annotations
@@ -18,11 +17,9 @@ class StackedLinear(nn.Module):
 
     Parameters
     ----------
-    fan_in, fan_out : int
     generators : sequence of P torch.Generator
         Entries are drawn from U(-1/√fan_in, 1/√fan_in), torch's default, by a
         generator for each model, so that a model starts alike alone and in a stack.
-    bias : bool
     """
 
     def __init__(
@@ -66,15 +63,7 @@ class Encoder(nn.Module):
 
 
 class LinearEncoder(Encoder):
-    """h(x) = x W, the authors' encoder for linear mixing (Appendix G).
-
-    Parameters
-    ----------
-    d_x, n : int
-        Observed dimension and number of concepts.
-    seeds : sequence of P int
-        One per encoder.
-    """
+    """h(x) = x W, the authors' encoder for linear mixing (Appendix G), with a seed per encoder."""
 
     def __init__(self, d_x: int, n: int, seeds: Sequence[int]) -> None:
         super().__init__()
@@ -102,7 +91,6 @@ class MLPEncoder(Encoder):
         Observed dimension and number of concepts.
     seeds : sequence of P int
         One per encoder.
-    width, depth : int
     skip : bool
         Add a linear map of x beside the network (not in the paper).
     """
@@ -128,13 +116,8 @@ class MLPEncoder(Encoder):
     def start_linear(self, weight: Tensor) -> None:
         """Make the encoder nearly the linear map x W, with W of shape (P, d_x, n).
 
-        The skip becomes W and the network's output shrinks to a tenth: small enough not
-        to disturb it, large enough for gradients to reach every layer.
-
-        Raises
-        ------
-        ValueError
-            If the encoder has no skip.
+        The skip, which it needs, becomes W and the network's output shrinks to a tenth: small
+        enough not to disturb it, large enough for gradients to reach every layer.
         """
         if self.skip is None:
             raise ValueError("start_linear needs an encoder with skip=True")

@@ -65,10 +65,6 @@ def read_environments(
         Columns to learn from; all others by default.
     encoding : str
 
-    Returns
-    -------
-    EnvironmentTable
-
     Raises
     ------
     ValueError
@@ -127,8 +123,6 @@ class ConceptReport:
 
     Parameters
     ----------
-    table : EnvironmentTable
-    concepts : list of str
     learner : ConceptLearner
         Fitted on all rows; ``learner.transform`` gives valuations of new ones.
     separation : dict of str to float
@@ -187,10 +181,6 @@ def learn_concepts(
         what there is to find in good features, and is much harder to fool.
     seed : int
         Of the split into halves and of the fits.
-
-    Returns
-    -------
-    ConceptReport
 
     Raises
     ------

@@ -70,12 +70,7 @@ class ConceptFit:
         return self._apply(self.model.encode, X)
 
     def log_odds(self, X: Sequence[ArrayLike] | Array) -> Array:
-        """Return learned log-odds g_e(x) of (87), shape (D, samples, m).
-
-        Parameters
-        ----------
-        X : array of shape (D, samples, d_x), or sequence of D arrays
-        """
+        """Return learned log-odds g_e(x) of (87), shape (D, samples, m), as :meth:`transform`."""
         return self._apply(self.model, X)
 
     @torch.no_grad()
@@ -121,15 +116,6 @@ def fit(
         A torch device, such as "cpu" or "cuda".
     progress : bool
         Show progress bars.
-
-    Returns
-    -------
-    ConceptFit
-
-    Raises
-    ------
-    TypeError, ValueError
-        If arguments do not fit together; see also :func:`~conceptnb.learning.stack`.
     """
     raw, recipe, numbers = _prepare(data, recipe, seeds)
     raw = raw.to(device)
@@ -192,7 +178,6 @@ def oracle_loss(
     log_odds : sequence of D arrays of shape (N, m)
         ln p^e/p^0 at the observations, such as ``problem.log_odds()``.
     environment : int array of shape (N,)
-    kind : {"binary", "softmax"}
     """
     _, rows = stack(log_odds, environment, dtype=torch.float64).split()
     return contrastive_loss(rows.x, rows, kind).numpy()
@@ -283,12 +268,7 @@ def _linear_starts(
     count: int,
     progress: bool,
 ) -> list[LinearFit]:
-    """Return `count` linear encoders for every problem, between which its data do not decide.
-
-    A problem with fewer rivals gives them in turn, for all problems of a stack must have the
-    same number of starts. Where an epoch sees a part of the rows, the search sees four times as
-    many (from fewer, a weak atom's start is found by luck), and each rival is given once.
-    """
+    """Return `count` linear encoders per problem, between which its data do not decide."""
     assert train.targets is not None  # the tied head has them
     own = whitening.rank if isinstance(whitening, ClusterWhitening) else train.d_x
     most = recipe.training.rows

@@ -30,13 +30,7 @@ class Head(nn.Module):
 
 
 class GeneralHead(Head):
-    """The head as printed in (87): β and γ dense and learned, for unknown targets.
-
-    Parameters
-    ----------
-    n_models, n, m : int
-        Numbers of models, concepts and environments.
-    """
+    """The head as printed in (87): β and γ dense and learned, for unknown targets."""
 
     def __init__(self, n_models: int, n: int, m: int) -> None:
         super().__init__()
@@ -74,7 +68,6 @@ class TargetHead(_KnownTargets):
 
     Parameters
     ----------
-    n_models : int
     targets : bool tensor of shape (m, n)
         Which atoms each environment conditions on, the pattern of M in (7).
     """
@@ -97,11 +90,6 @@ class TiedHead(_KnownTargets):
 
     In (86) an atom's curvature M/2 = 1/(2σ²) is the same in each of its environments.
     Measuring h in units of σ, which Definition 4 leaves free, makes it 1/2.
-
-    Parameters
-    ----------
-    n_models, targets
-        As for :class:`TargetHead`.
     """
 
     def __init__(self, n_models: int, targets: Tensor) -> None:
@@ -139,7 +127,6 @@ class InterventionalHead(TargetHead):
 
     Parameters
     ----------
-    n_models : int
     targets : bool tensor of shape (m, n)
         Which nodes each environment intervenes on.
     """

@@ -1,14 +1,10 @@
 r"""Linear encoders: many cheap starts on a subsample, the best polished on all rows.
 
 With known targets and :math:`\beta` tied to {0, 1/2}, the model (87) with a linear encoder
-has few parameters, so L-BFGS on a few thousand rows takes milliseconds. With linear mixing
-its local minima differ clearly in loss, so the loss tells them apart; with nonlinear mixing
-the model is misspecified, and several minima may be within noise of each other
-(:func:`fit_linear`). Most starts are random; a third come from a relaxation in which
-each atom has several directions and each environment a free linear term, of which the
-leading direction of each atom is kept. Everything is measured by one softmax over all
-environments. Atoms that no chain of environments connects do not share a parameter, so each
-such group is searched by itself.
+has few parameters, so L-BFGS on a few thousand rows takes milliseconds. Most starts are random;
+a third come from a relaxation in which each atom has several directions, of which the leading
+one is kept, and each environment a free linear term. Atoms that no chain of environments
+connects do not share a parameter, so each such group is searched by itself.
 """
 
 from __future__ import annotations
@@ -184,11 +180,7 @@ class _Task:
 
 
 class _Softmax:
-    """Mean softmax cross-entropy of log-odds against environment labels, with gradient.
-
-    By hand and in NumPy, for this is what nearly all time of a search goes into: with torch's
-    autograd a search takes one and a half times as long.
-    """
+    """Mean softmax cross-entropy of log-odds against labels, by hand: autograd is slower."""
 
     def __init__(self, environment: np.ndarray) -> None:
         counts = np.bincount(environment)
@@ -248,11 +240,7 @@ def _relaxed_start(task: _Task, rng: np.random.Generator, directions: int = 3) -
 def _polish(
     task: _Task, W: Array, iterations: int, head: tuple[Array, Array] | None = None
 ) -> LinearFit:
-    """Fit (87) with β = ½ on the targets from given directions, by L-BFGS.
-
-    A fit that is to stay in its basin brings its head, γ and α: under another head the
-    first step can leave it.
-    """
+    """Fit (87) with β = ½ by L-BFGS; a fit that is to stay in its basin brings its head, γ, α."""
     X, mask = task.X, task.mask
     m, n = mask.shape
     shapes = [W.shape, (m, n), (m,)]

@@ -10,25 +10,18 @@ from conceptnb.learning.data import Stack
 
 
 def contrastive_loss(log_odds: Tensor, data: Stack, kind: str = "binary") -> Tensor:
-    """Mean over rows of :func:`contrastive_losses`, one number per model, in nats.
+    """Mean over rows of :func:`contrastive_losses`, one number per model, in nats, shape (P,).
 
-    With the true log-odds of :func:`conceptnb.core.distributions.log_odds` this is the oracle's
+    With the true log-odds of :func:`conceptnb.core.problems.log_odds` this is the oracle's
     loss: in expectation no model has a lower one.
-
-    Parameters
-    ----------
-    log_odds, data, kind
-        As for :func:`contrastive_losses`.
-
-    Returns
-    -------
-    tensor of shape (P,)
     """
     return contrastive_losses(log_odds, data, kind).mean(dim=1)
 
 
 def contrastive_losses(log_odds: Tensor, data: Stack, kind: str = "binary") -> Tensor:
-    """Contrastive loss of every row, in nats.
+    """Contrastive loss of every row, in nats, shape (P, rows).
+
+    Differences between models, row by row, say how sure a difference of their means is.
 
     Parameters
     ----------
@@ -39,16 +32,6 @@ def contrastive_losses(log_odds: Tensor, data: Stack, kind: str = "binary") -> T
     kind : {"binary", "softmax"}
         The cross-entropy of telling an environment from the base, (88) without its L1 term, or
         that of telling all m + 1 environments apart. The same log-odds minimise both.
-
-    Returns
-    -------
-    tensor of shape (P, rows)
-        Differences between models, row by row, say how sure a difference of their means is.
-
-    Raises
-    ------
-    ValueError
-        If `kind` is unknown.
     """
     if kind == "binary":
         return _binary(log_odds, data)
@@ -58,12 +41,7 @@ def contrastive_losses(log_odds: Tensor, data: Stack, kind: str = "binary") -> T
 
 
 def _binary(log_odds: Tensor, data: Stack) -> Tensor:
-    """Cross-entropy of each row in the classifier of its partner environment.
-
-    With equally many rows of the environment and of its share of the base, as in the paper, the
-    mean is the expectation over j ~ Unif({0, e}) in (88), averaged (not summed) over
-    environments; `log_ratio` keeps unequal numbers out of the log-odds.
-    """
+    """Cross-entropy of each row in its partner's classifier; `log_ratio` undoes unequal sizes."""
     # A product with the one-hot partner: its gradient is far cheaper than that of indexing.
     own = functional.one_hot(data.partner - 1, log_odds.shape[2]).to(log_odds)
     chosen = ((log_odds + data.log_ratio) * own).sum(dim=2)
@@ -73,11 +51,7 @@ def _binary(log_odds: Tensor, data: Stack) -> Tensor:
 
 
 def _softmax(log_odds: Tensor, data: Stack) -> Tensor:
-    """Cross-entropy of each row's environment, with logits ln p^e/p^0 + ln(share of e).
-
-    All rows count jointly: environments are compared with each other too, and every row of the
-    base serves every environment.
-    """
+    """Cross-entropy of each row's environment, with logits ln p^e/p^0 + ln(share of e)."""
     logits = functional.pad(log_odds, (1, 0)) + data.log_prior
     P, rows, classes = logits.shape
     losses = functional.cross_entropy(

@@ -16,15 +16,7 @@ _BATCH = 8192
 
 
 class ConceptModel(nn.Module):
-    """P models g_e(x) = α_e − Σ β h(x)² + Σ γ h(x), fitted side by side (87).
-
-    Parameters
-    ----------
-    encoder : Encoder
-        x -> h, the learned valuations.
-    head : Head
-        h -> log-odds of the m environments.
-    """
+    """P models g_e(x) = α_e − Σ β h(x)² + Σ γ h(x), fitted side by side (87)."""
 
     def __init__(self, encoder: Encoder, head: Head) -> None:
         super().__init__()

@@ -26,7 +26,7 @@ class Learner(Protocol):
     """What can be scored: a ConceptFit, a baseline, or anything else with a ``transform``."""
 
     def transform(self, X: Array) -> Array:
-        """Return representations of shape (D, samples, k) for observations (D, samples, d_x)."""
+        """Map observations (D, samples, d_x) to representations (D, samples, k)."""
 
 
 def evaluate(
@@ -41,12 +41,10 @@ def evaluate(
     Parameters
     ----------
     problems : sequence of D Problem
-    learner : fitted to the same problems, in the same order
-        A :class:`~conceptnb.learning.ConceptFit`, a baseline, or anything whose ``transform``
-        maps (D, samples, d_x) to (D, samples, k).
-    measure : callable, optional
-        What to compute beside R² and MCC: maps a problem, latents and representations of its fresh
-        samples to scores by name.
+    learner : Learner
+        Fitted to the same problems, in the same order.
+    measure : Measure, optional
+        What to compute beside R² and MCC.
     observations : sequence of D arrays, optional
         Of the fresh samples ``problem.fresh(SCORED_SAMPLES)``, if not ``problem.mixing`` of them.
 

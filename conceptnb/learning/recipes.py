@@ -58,11 +58,6 @@ class Recipe:
         clusters (:func:`~conceptnb.learning.slope_disagreement`).
     held_out : float
         Share of every environment that chooses epoch and start.
-
-    Raises
-    ------
-    ValueError
-        If a choice is unknown or two do not fit together.
     """
 
     head: Literal["general", "targets", "tied", "interventional"] = "targets"
@@ -97,16 +92,10 @@ class Recipe:
     def build(
         self, d_x: int, n: int, m: int, targets: Tensor | None, seeds: Sequence[int]
     ) -> ConceptModel:
-        """Return untrained models.
+        """Return untrained models, one per seed.
 
-        Parameters
-        ----------
-        d_x, n, m : int
-            Numbers of inputs (after whitening), concepts and environments.
-        targets : bool tensor of shape (m, n), optional
-            As a head for known targets needs them.
-        seeds : sequence of P int
-            One per model.
+        The counts are those of inputs after whitening, concepts and environments; `targets`, of
+        shape (m, n), are needed by a head for known targets.
         """
         encoder: Encoder = (
             LinearEncoder(d_x, n, seeds)

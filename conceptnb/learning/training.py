@@ -72,7 +72,6 @@ class StackTrainer:
         Trained in place.
     train, held_out : Stack
         Rows to fit and rows to choose the epoch by.
-    config : TrainingConfig
     shuffle_seed : int
         Fixes the order of the rows.
     """

@@ -1,10 +1,8 @@
 r"""Pairs of models with equal observable distributions and different concepts.
 
 Each pair breaks one assumption of Theorem 1. The second model is written in coordinates
-:math:`\tilde z = \Phi(z)` with :math:`\tilde f = f \circ \Phi^{-1}`, where the map
-:math:`\Phi` leaves every :math:`g_e` as it is (58) and yet moves the concepts. Both are
-sampled on their own: base draws, Algorithm 1 with the model's *own* atoms and
-valuations, then the model's own mixing.
+:math:`\tilde z = \Phi(z)`, where :math:`\Phi` leaves every :math:`g_e` as it is (58) and yet
+moves the concepts. Each is sampled by itself, with its *own* atoms, valuations and mixing.
 """
 
 from __future__ import annotations
@@ -103,20 +101,14 @@ class ModelPair:
     def p_value(
         self, n: int, rng: np.random.Generator, test: TwoSampleTest = projection_test
     ) -> float:
-        """Test equality of the observed distributions in all environments at once.
+        """Test equality of the observed distributions in all environments at once (Bonferroni).
 
         Parameters
         ----------
         n : int
             Samples of each environment and model.
-        rng : numpy.random.Generator
         test : callable
             Two-sample test of (X, Y, rng).
-
-        Returns
-        -------
-        float
-            Smallest p-value times the number of environments (Bonferroni).
         """
         pairs = zip(self.first.observe(n, rng), self.second.observe(n, rng), strict=True)
         p_values = [test(X, Y, rng) for X, Y in pairs]
@@ -211,7 +203,6 @@ def ambiguity(rng: np.random.Generator, shift_sign: float = 1.0) -> ModelPair:
 
     Parameters
     ----------
-    rng : numpy.random.Generator
     shift_sign : {1.0, -1.0}
         Sign of the shift of valuations: 1 as in (34), -1 as printed in (4).
     """
@@ -266,13 +257,7 @@ def _gaussian_model(
 def _islands(
     rng: np.random.Generator, design: EnvironmentDesign, offset: float, name: str
 ) -> ModelPair:
-    r"""Mirror the left of two islands of data about the valuation of atom 0.
-
-    The islands are balls on both sides of the valuation b of atom 0, apart in a third
-    coordinate. :math:`\Phi` turns a neighbourhood of the left one by π about its centre
-    in the plane of :math:`z_0` and :math:`z_2`, and shears it across b: on the island
-    :math:`z_0 \mapsto 2b - z_0`. It is a diffeomorphism of the whole latent space.
-    """
+    """Mirror the left of two islands of data about atom 0's valuation, by a diffeomorphism."""
     f = SmoothMixing(3, 4, as_generator(rng))
     b = design.valuations[0][0]
     radius, height = 0.6 * offset, 2.0 * offset

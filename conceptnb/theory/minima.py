@@ -1,9 +1,7 @@
 r"""Minimise weighted sums of black-box functions on the data manifold, many at a time.
 
-In the latent coordinates every sum :math:`\sum_e w_e g_e` with non-negative weights is
-convex (51). In a chart it need not be, but a diffeomorphism neither adds nor removes
-stationary points, so that each one is a global minimum there too: descent cannot be
-trapped.
+In the latents a sum :math:`\sum_e w_e g_e` is convex (51). A chart adds no stationary points, so
+that each one is a global minimum there too: descent cannot be trapped.
 """
 
 from __future__ import annotations
@@ -61,10 +59,6 @@ def minimise(
         Non-negative.
     start : ndarray of shape (d,)
     max_iterations : int
-
-    Returns
-    -------
-    Minima
 
     Raises
     ------

@@ -1,9 +1,7 @@
-r"""Random smooth maps: diffeomorphisms, and mixings f of the latent space (Assumption 1).
+"""Random smooth maps: diffeomorphisms, and mixings f of the latent space (Assumption 1).
 
-The proof of Theorem 1 differentiates :math:`\tilde f^{-1} \circ f`, so f has to be a
-diffeomorphism onto its image. Those here are, by construction, and can be inverted in
-closed form: a black box needs that to evaluate a density at a point x of the data
-manifold. They are deliberately not neural networks with unknown inverses.
+They can be inverted in closed form: a black box needs that to evaluate a density at a point x of
+the data manifold. They are deliberately not neural networks with unknown inverses.
 """
 
 from __future__ import annotations
@@ -41,15 +39,9 @@ class _Layer:
 
 
 class Diffeomorphism:
-    r"""A random smooth bijection of :math:`R^d` with a smooth inverse.
+    """A random smooth bijection of :math:`R^d` with a smooth inverse.
 
     Each of two layers rotates, shears (``y₂ += tanh(W y₁ + c)``) and bends coordinates by arsinh.
-
-    Parameters
-    ----------
-    d : int
-        Dimension.
-    rng : numpy.random.Generator
     """
 
     def __init__(self, d: int, rng: np.random.Generator) -> None:
@@ -78,21 +70,10 @@ class Diffeomorphism:
 
 
 class SmoothMixing:
-    r"""A random smooth mixing f, a diffeomorphism onto its image (Assumption 1).
+    r"""A random smooth mixing f, a diffeomorphism onto its image (Assumption 1), for d_x >= d_z.
 
     :math:`f(z) = Q\,(h(z), \tanh(C h(z)))` with a diffeomorphism h, a random matrix C
     and an orthogonal Q: the data manifold is a curved sheet in :math:`R^{d_x}`.
-
-    Parameters
-    ----------
-    d_z, d_x : int
-        Dimensions, d_x >= d_z.
-    rng : numpy.random.Generator
-
-    Raises
-    ------
-    ValueError
-        If d_x < d_z: no differentiable map is then injective.
     """
 
     def __init__(self, d_z: int, d_x: int, rng: np.random.Generator) -> None:

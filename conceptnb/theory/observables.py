@@ -1,10 +1,8 @@
 r"""What a learner may see: the functions G_e on the data manifold, in some chart.
 
-Theorem 1 speaks of two models with the same observable distributions. Those fix, for each
-environment, :math:`G_e(x) = \ln p^0_X(x) - \ln p^e_X(x)` on the data manifold (48), and
-nothing else is used. A learner holds coordinates u on the manifold, an unknown
-diffeomorphism of the latents z, and can ask for :math:`G_e` anywhere; it never sees z, f,
-atoms, or valuations.
+Models with the same observable distributions share :math:`G_e(x) = \ln p^0_X(x) - \ln p^e_X(x)`
+on the data manifold (48), and Theorem 1 uses nothing else. A learner holds coordinates u, an
+unknown diffeomorphism of the latents z, and can ask for :math:`G_e` anywhere.
 """
 
 from __future__ import annotations
@@ -71,12 +69,7 @@ class Instance:
 
     Parameters
     ----------
-    mixing : SmoothMixing
-        The mixing f.
-    base : GaussianMixture
-        The base distribution p.
     atoms : ndarray of shape (n, d_z)
-    design : EnvironmentDesign
     warp : Diffeomorphism
         Chart coordinates are ``u = warp(z)``.
     """
@@ -88,10 +81,9 @@ class Instance:
     warp: Diffeomorphism
 
     def log_ratio(self, X: ArrayLike) -> Array:
-        r"""Evaluate :math:`G_e(x) = \ln p^0 - \ln p^e` at points x of the manifold (48).
+        r"""Evaluate :math:`G_e(x) = \ln p^0 - \ln p^e` (48), (samples, d_x) to (samples, m).
 
-        Takes an array of shape (samples, d_x) and returns one of shape (samples, m). The
-        Jacobian of f cancels between the two densities.
+        The Jacobian of f cancels between the two densities.
         """
         return -log_odds(self.base, self.design, self.atoms, self.mixing.inverse(X))
 

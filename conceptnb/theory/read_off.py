@@ -1,11 +1,9 @@
 r"""What can be read off the true log-odds of one point: the bound without inductive bias.
 
-An encoder that knew the true log-odds :math:`g(x) \in R^m` of every point, and the head
-(86), would still have to solve
-:math:`g_e = c_e - \tfrac{1}{2\sigma^2} \sum_{i \in S_e} (v_i - b_i^e)^2` for the valuations
+An encoder that knew the true log-odds :math:`g(x) \in R^m` of every point would still have to
+solve :math:`g_e = c_e - \tfrac{1}{2\sigma^2} \sum_{i \in S_e} (v_i - b_i^e)^2` for the valuations
 v. Under Assumption 4 almost every point has one solution. Where there are several, only
-smoothness or linearity of the encoder can choose between them, and this bound shows how
-much R² and MCC depend on that choice.
+smoothness or linearity of the encoder can choose between them.
 """
 
 from __future__ import annotations
@@ -24,16 +22,11 @@ _SOLVED = 1e-6
 
 
 def peeling_order(design: EnvironmentDesign) -> list[tuple[int, int]] | None:
-    """Return atoms in an order in which environments give them one by one, or None.
+    """Return pairs (atom, environment) in which environments give atoms one by one, or None.
 
     Environment e gives atom i once all other atoms of e are known, up to the sign of its
     distance from the valuation conditioned on. Trees of environments, the authors' design
     among them, can be peeled.
-
-    Returns
-    -------
-    list of (atom, environment), or None
-        None if some atoms only occur together with others that are unknown too.
     """
     known: set[int] = set()
     order: list[tuple[int, int]] = []
@@ -49,7 +42,7 @@ def peeling_order(design: EnvironmentDesign) -> list[tuple[int, int]] | None:
 
 
 def read_valuations(design: EnvironmentDesign, quadratic: ArrayLike) -> Array:
-    r"""Solve each point's log-odds for its valuations, always with the same signs.
+    r"""Solve each point's log-odds for its valuations (samples, n), always with the same signs.
 
     Atoms are peeled off one by one; each has two candidates, above and below its valuation.
     The environments that are left over decide between the :math:`2^n` branches. Of several
@@ -63,10 +56,6 @@ def read_valuations(design: EnvironmentDesign, quadratic: ArrayLike) -> Array:
     quadratic : array of shape (samples, m)
         True log-odds without their constants,
         :math:`-\tfrac12 \sum_i M_{ei} (v_i - b_i^e)^2`.
-
-    Returns
-    -------
-    array of shape (samples, n)
 
     Raises
     ------

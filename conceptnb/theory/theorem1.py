@@ -51,8 +51,7 @@ def codimensions(
     sizes : dict
         :math:`|S_T|` for every subset T of environments.
     spectra : dict
-        The Hessian's eigenvalues, descending and divided by the largest: what the rank
-        was read from.
+        What the rank was read from: eigenvalues, descending and divided by the largest.
     """
     family = [T for T in subsets(seen.n_environments) if T]
     weights = np.array([[float(e in T) for e in range(seen.n_environments)] for T in family])
@@ -67,16 +66,11 @@ def codimensions(
 
 
 def environment_matrix(sizes: Mapping[Subset, int]) -> Array:
-    r"""Step 3, second half: count the atoms that occur in exactly the environments P.
+    """Step 3, second half: count the atoms that occur in exactly the environments P.
 
     :math:`n - |S_T|` atoms occur only outside T. Inclusion and exclusion over subsets
     turns "only inside Q" into "exactly P"; the paper's induction over m does the same,
     one environment at a time.
-
-    Parameters
-    ----------
-    sizes : mapping
-        :math:`|S_T|` for all subsets T of the environments.
 
     Returns
     -------
@@ -107,7 +101,7 @@ def environment_matrix(sizes: Mapping[Subset, int]) -> Array:
 
 
 def valuation_matrix(seen: Observables, M: Array) -> Array:
-    r"""Step 4: recover B column by column from differences of minima (57).
+    r"""Step 4: recover B column by column from differences of minima (57), in standard form.
 
     For atom i, :math:`T_i` are the environments without it. On the set
     :math:`I_{T_i}` where :math:`\sum_{T_i} G_e` is least all other atoms are constant
@@ -126,11 +120,6 @@ def valuation_matrix(seen: Observables, M: Array) -> Array:
         As `Observables.prepared` returns it.
     M : ndarray of shape (m, n)
         From Step 3.
-
-    Returns
-    -------
-    ndarray of shape (m, n)
-        B in standard form.
 
     Raises
     ------
@@ -153,7 +142,7 @@ def valuation_matrix(seen: Observables, M: Array) -> Array:
 
 
 def valuation_matrix_by_residues(seen: Observables, M: Array, rng: np.random.Generator) -> Array:
-    r"""Recover B without Assumption 5 (not in the paper).
+    r"""Recover B in standard form without Assumption 5 (not in the paper).
 
     For positive weights w the least value of :math:`\sum_e w_e G_e` is
 
@@ -172,11 +161,6 @@ def valuation_matrix_by_residues(seen: Observables, M: Array, rng: np.random.Gen
         From Step 3, with distinct columns.
     rng : numpy.random.Generator
         Draws the weights, twice as many as there are unknowns.
-
-    Returns
-    -------
-    ndarray of shape (m, n)
-        B in standard form.
     """
     m, n = M.shape
     users = [np.flatnonzero(column) for column in M.T]
@@ -210,7 +194,9 @@ def constants(seen: Observables, M: Array, B: Array) -> Array:
 
 
 def evaluate_valuations(seen: Observables, model: StandardForm, U: ArrayLike) -> Array:
-    r"""Step 5: every atom's valuation at new points, in closed form.
+    r"""Step 5: every atom's valuation at new points, in closed form, shape (samples, n).
+
+    They are :math:`z_i = \pm\langle a_i, f^{-1}(x)\rangle/\sigma - \lambda_i`.
 
     The proof takes w with :math:`w^\top D_u G = 0`. The chain rule
     :math:`D_u G = (M\,\mathrm{diag}(z) - B)\, D_u z_c` and the rank of the last factor
@@ -227,11 +213,6 @@ def evaluate_valuations(seen: Observables, model: StandardForm, U: ArrayLike) ->
     model : StandardForm
     U : array-like of shape (samples, d)
         Chart coordinates of the points.
-
-    Returns
-    -------
-    ndarray of shape (samples, n)
-        Standard valuations :math:`z_i = \pm\langle a_i, f^{-1}(x)\rangle/\sigma - \lambda_i`.
     """
     points = as_points(U, "U", seen.d)
     n = model.M.shape[1]
@@ -245,17 +226,7 @@ def evaluate_valuations(seen: Observables, model: StandardForm, U: ArrayLike) ->
 
 
 def recover(seen: Observables) -> StandardForm:
-    """Run Steps 3 and 4 on black boxes in any chart.
-
-    Parameters
-    ----------
-    seen : Observables
-
-    Returns
-    -------
-    StandardForm
-        Pass it to `evaluate_valuations` for Step 5.
-    """
+    """Run Steps 3 and 4 on black boxes in any chart; `evaluate_valuations` is Step 5."""
     scaled = seen.prepared()
     sizes, _ = codimensions(scaled)
     M = environment_matrix(sizes)
@@ -275,11 +246,7 @@ def _squared_gaps(seen: Observables, users: np.ndarray, others: np.ndarray) -> A
 
 
 def _positions(distances: Array) -> Array:
-    """Place points on a line, from their pairwise distances, shape (k,).
-
-    All lie between the two that are farthest apart. Each is placed from the farther of
-    these: a distance is the root of a measured square, and small ones are inaccurate.
-    """
+    """Place points on a line, each from the farther of the two that are farthest apart, (k,)."""
     first, last = np.unravel_index(distances.argmax(), distances.shape)
     from_first, from_last = distances[first], distances[last]
     return np.where(from_first > from_last, from_first, distances[first, last] - from_last)

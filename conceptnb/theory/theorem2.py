@@ -1,10 +1,8 @@
-r"""Theorem 2's proof as a program (Appendix A.1): 2n + 1 environments and linear algebra.
+"""Theorem 2's proof as a program (Appendix A.1): 2n + 1 environments and linear algebra.
 
-If (M, B) has rank 2n, the functions :math:`G_e` and the constant 1 span the same space W
-as :math:`1, z_i, z_i^2`. The proof shows that an atom of any model with the same data is
-a function h in W whose square lies in W too, (18) and (19), and that only affine
-functions of a single :math:`z_i` are such, (20) to (23). The program finds these h: no
-derivatives, no chart, only values of :math:`G_e` at data points.
+If (M, B) has rank 2n, the functions :math:`G_e` and 1 span the same space W as
+:math:`1, z_i, z_i^2`. An atom of any model with the same data is a function in W whose square
+lies in W too, (18) and (19), and only affine functions of a single :math:`z_i` are, (20) to (23).
 """
 
 from __future__ import annotations
@@ -47,18 +45,13 @@ def recover_linear(ratios: ArrayLike) -> LinearRecovery:
     :math:`\sum_{ab} \alpha_a \alpha_b R_{ab} = 0`. The symmetric matrices
     :math:`\Gamma` with :math:`\sum_{ab} \Gamma_{ab} R_{ab} = 0` are those spanned by
     :math:`\alpha_i \alpha_i^\top`, one per atom; a generic pencil of two of them has the
-    :math:`\alpha_i` as its eigenvectors.
+    :math:`\alpha_i` as its eigenvectors. The theorem supposes n known; here it is found.
 
     Parameters
     ----------
     ratios : array-like of shape (samples, m)
         :math:`G_e = \ln p^0 - \ln p^e` at data points. More points than products of two
         functions are needed: n(2n + 1) + 2n + 1.
-
-    Returns
-    -------
-    LinearRecovery
-        n is found, as half the rank of the centred `ratios`; the theorem supposes it known.
 
     Raises
     ------

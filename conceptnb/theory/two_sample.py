@@ -14,7 +14,7 @@ _DIRECTIONS = 64
 
 
 def projection_test(X: ArrayLike, Y: ArrayLike, rng: np.random.Generator) -> float:
-    """Kolmogorov-Smirnov along many directions, with Bonferroni's correction.
+    """Kolmogorov-Smirnov along many directions, with Bonferroni's correction: a valid p-value.
 
     Two distributions are equal if and only if all their one-dimensional projections
     are (Cramér and Wold). The coordinates, random directions, and distances to random
@@ -23,12 +23,8 @@ def projection_test(X: ArrayLike, Y: ArrayLike, rng: np.random.Generator) -> flo
     Parameters
     ----------
     X, Y : array-like of shape (samples, d)
+        At least 500 rows each.
     rng : numpy.random.Generator
-
-    Returns
-    -------
-    float
-        A valid p-value: under equality it is below α with probability at most α.
     """
     first, second = _pair(X, Y)
     as_generator(rng)
@@ -50,19 +46,8 @@ def classifier_test(X: ArrayLike, Y: ArrayLike, rng: np.random.Generator) -> flo
     """Let boosted trees try to tell the two samples apart, on data held out from them.
 
     Trees are fitted to one half of the pooled data; on the other half, their scores for
-    the two samples are compared by the Mann-Whitney rank test. Any dependence that the
-    trees can learn shows, not only one-dimensional ones.
-
-    Parameters
-    ----------
-    X, Y : array-like of shape (samples, d)
-    rng : numpy.random.Generator
-        Splits the data.
-
-    Returns
-    -------
-    float
-        One-sided p-value.
+    the two samples are compared by the one-sided Mann-Whitney rank test. Any dependence that the
+    trees can learn shows, not only one-dimensional ones. Parameters are as for `projection_test`.
     """
     first, second = _pair(X, Y)
     data = np.vstack([first, second])

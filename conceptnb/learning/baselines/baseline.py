@@ -35,15 +35,6 @@ class Baseline(TransformerMixin, BaseEstimator):
             0 for the base distribution, 1 to m for the concept conditional environments.
         valuations : array of shape (samples, n) or (D, samples, n), optional
             True valuations, for :class:`Supervised`; no other method looks.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        TypeError, ValueError
-            If shapes or parameters do not fit, an entry is not finite, or valuations are missing.
         """
         problems = _as_problems(X, "X")
         labels = check_environment(environment)
@@ -63,23 +54,12 @@ class Baseline(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: ArrayLike) -> Array:
-        """Return representations of base observations.
+        """Return representations of base observations, shape (samples, k) or (D, samples, k).
 
         Parameters
         ----------
         X : array of shape (samples, d_x) or (D, samples, d_x)
             As many problems as in `fit`.
-
-        Returns
-        -------
-        array of shape (samples, k) or (D, samples, k)
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            If the method is not fitted; it is a ValueError.
-        ValueError
-            If it was fitted to another number of problems or of columns.
         """
         check_is_fitted(self, "shape_")
         problems = _as_problems(X, "X")

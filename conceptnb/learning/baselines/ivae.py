@@ -15,24 +15,7 @@ from conceptnb.learning.encoders import MLPEncoder
 
 
 class _Network(nn.Module):
-    r"""D identifiable variational autoencoders with Gaussian factors, side by side.
-
-    Conditional prior :math:`p(z \mid u) = N(\mu_u, \mathrm{diag}\,\sigma_u^2)`, decoder
-    :math:`p(x \mid z) = N(f(z), s^2 I)` and posterior
-    :math:`q(z \mid x, u) = N(m(x, u), \mathrm{diag}\,v(x, u))`. The auxiliary variable u
-    is the environment, so a table of :math:`\mu_u, \ln\sigma_u^2` is the most general prior.
-
-    Parameters
-    ----------
-    d_x, k : int
-        Observed dimension and number of latents.
-    n_labels : int
-        Number m + 1 of environments, the base included.
-    seeds : sequence of D int
-    width : int
-    noise : float
-        The decoder's variance s² (0.01 in the authors' code).
-    """
+    """D variational autoencoders side by side, with a prior N(μ_u, diag σ_u²) per environment u."""
 
     def __init__(
         self, d_x: int, k: int, n_labels: int, seeds: list[int], width: int, noise: float
@@ -55,19 +38,7 @@ class _Network(nn.Module):
         return mean, log_variance
 
     def elbo(self, x: Tensor, u: Tensor, noise: Tensor) -> Tensor:
-        """Evidence lower bound of each row, with one draw of z and the exact KL term.
-
-        Parameters
-        ----------
-        x : tensor of shape (D, rows, d_x)
-        u : int64 tensor of shape (rows,)
-        noise : tensor of shape (D, rows, k)
-            Standard normal: z is the posterior's mean plus its deviation times this.
-
-        Returns
-        -------
-        tensor of shape (D, rows)
-        """
+        """Return each row's evidence lower bound (D, rows), for a standard normal draw `noise`."""
         mean, log_variance = self.encode(x, u)
         z = mean + (0.5 * log_variance).exp() * noise
         error = (x - self.decoder(z)).square().sum(dim=2)

@@ -79,17 +79,7 @@ class NetworkBaseline(Baseline):
         return [1000 * seed + step * i for i in range(n_problems)]
 
     def _train(self, module: nn.Module, loss: Callable[[Tensor], Tensor], rows: int) -> None:
-        """Train D models side by side and give each the parameters of its best epoch.
-
-        Parameters
-        ----------
-        module : torch.nn.Module
-            Every parameter has a leading axis of D models.
-        loss : callable
-            Maps an index of rows to the mean loss of each model on them, shape (D,).
-        rows : int
-            Number of rows.
-        """
+        """Train models side by side; `loss` maps an index of rows to each one's mean loss, (D,)."""
         budget = self._budget
         generator = torch.Generator().manual_seed(self.seed)
         order = torch.randperm(rows, generator=generator)
