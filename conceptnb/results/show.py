@@ -12,15 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows as the value of a notebook's cell.
-
-    Parameters
-    ----------
-    rows : sequence of mapping
-        One mapping a row, the same keys in each.
-    digits : str
-        Format of numbers.
-    """
+    """Rows with the same keys, as the value of a notebook's cell; `digits` formats numbers."""
 
     rows: Sequence[Mapping[str, Any]]
     digits: str = "g"
@@ -45,14 +37,7 @@ def means(row: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, list[
 def show(value: Any, digits: str = "g") -> Any:
     """Return a cell as people read it: ``[mean, std]`` becomes ``"mean ± std"``.
 
-    Of a longer list the parts are listed.
-
-    Parameters
-    ----------
-    value : Any
-        A pair of numbers, a number, text, or None for what was not measured.
-    digits : str
-        Format of a number; as printed by default.
+    Of a longer list the parts are listed. None is what was not measured.
     """
     if isinstance(value, list | tuple):
         between = " ± " if len(value) <= 2 else ", "

@@ -144,8 +144,6 @@ def load(name: str, where: Path | None = None) -> Result:
     ------
     FileNotFoundError
         If it has not been computed here; the message lists what has been.
-    ValueError
-        If the file is damaged; the message names it.
     """
     path = (where or folder()) / f"{name}.json"
     if not path.is_file():
@@ -158,13 +156,7 @@ def load(name: str, where: Path | None = None) -> Result:
 
 
 def read(path: Path) -> Result:
-    """Read a computed table from a file.
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged or no computed table; the message names it.
-    """
+    """Read a computed table from a file, whose name the error has if it is damaged."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         known = {f.name for f in fields(Result)}
@@ -215,13 +207,7 @@ def shown(name: str) -> Shown:
 
 
 def beside(paper_table: str | None) -> Shown:
-    """Return the computed tables that stand beside one of the paper's, or, for None, beside none.
-
-    Raises
-    ------
-    ValueError
-        If the paper has no such table.
-    """
+    """Return the computed tables that stand beside one of the paper's, or beside none for None."""
     if paper_table is not None:
         paper.printed(paper_table)
     every = [load(name) for name in names()]

@@ -329,15 +329,9 @@ def separation_columns(result: Result) -> Result:
 def agreement_rows(result: Result, table: Literal["agreement", "readings"] = "agreement") -> Result:
     """Return how two models agree, untrained ones last.
 
-    Parameters
-    ----------
-    result : Result
-        What ``conceptnb reproduce clip`` computed.
-    table : {"agreement", "readings"}
-        "agreement": Table 5, a row per factor, with the canonical correlations of the concepts
-        in their proper dimensions, and the smallest of them as mean ± standard deviation over five
-        random halves. "readings": a row per hue and way to read it; see
-        `conceptnb.embeddings.directions.cyclic_readings`.
+    "agreement" is Table 5, a row per factor, with the canonical correlations of the concepts in
+    their proper dimensions, and the smallest of them as mean ± standard deviation over five random
+    halves. "readings" has a row per hue and way to read it, see `cyclic_readings`.
     """
     shown = []
     for row in _table(result, table):

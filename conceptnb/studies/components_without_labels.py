@@ -68,15 +68,13 @@ def find(
         Leading principal components that each method works on, whitened but for the sparse
         dictionary, which has twice as many atoms.
     rng : numpy.random.Generator
-        Source of the halves, of the solvers' starts and of the random directions.
     groups : array-like of shape (samples,), optional
         Samples of one group, such as the answers to one question, go to the same half.
 
     Raises
     ------
     ValueError
-        If the method is not known, there are fewer components than concepts, or `groups` has
-        another length than Z or a single value.
+        If there are fewer components than concepts, or `groups` has a single value.
     """
     if method not in METHODS:
         raise ValueError(f"method={method!r} must be one of {', '.join(METHODS)}")
@@ -229,18 +227,7 @@ def language_states(kind: str, seed: int = 0, trained: bool = True) -> States:
     Each of 96 questions stands with each of its 4 answers, with no speaker named or after each
     speaker of the corpus: 384 samples per speaker and 384 without. The state is the last one,
     after the final normalisation, whose inner products with the tokens' vectors are the logits.
-
-    Parameters
-    ----------
-    kind, seed
-        Corpus and model, as in `conceptnb.steering.small_models.load_small_model`.
-    trained : bool
-        False for a control of the same shape with random weights, drawn from `seed`.
-
-    Raises
-    ------
-    ValueError
-        If the package holds no such model.
+    A control that is not `trained` has random weights, drawn from `seed`.
     """
     import torch  # noqa: PLC0415 - the other methods need none
 

@@ -51,9 +51,9 @@ class Cell:
     ----------
     setting : Setting
     level : float or str
-        The value of what the study varies, for its axis.
+        Of what the study varies.
     series : str
-        The line of the figure that the cell belongs to.
+        The line of the figure.
     design : {"authors", "star", "path", "sized"}
         The authors' environments, or designs that satisfy Assumption 4: each atom alone and
         one environment with all; the planner's path; ``n_environments`` of :func:`sized_design`.
@@ -109,11 +109,6 @@ def sized_design(n: int, m: int, variance: float = PAPER_VARIANCE) -> Environmen
     With m = n - 1, neighbouring atoms in pairs; n, each atom alone; n + 1, one more with
     all; up to 2n, atoms alone at a second valuation (with 2n, each atom alone twice,
     Theorem 2's rank); 2n + 1, both the second valuations and the one with all.
-
-    Raises
-    ------
-    ValueError
-        If m lies outside n - 1, ..., 2n + 1.
     """
     if not max(n - 1, 1) <= m <= 2 * n + 1:
         raise ValueError(f"m must lie between {max(n - 1, 1)} and {2 * n + 1}, got {m}")
@@ -208,12 +203,9 @@ def _noisy_log_odds(problem: Problem, W: Array, X: Array, scale: Array) -> Array
 def cell_row(cell: Cell, seeds: Sequence[int]) -> Row:
     """Fit the problems of a cell with the book's best recipe and measure all bounds.
 
-    Returns
-    -------
-    dict
-        What the cell varies, and mean and population deviation over seeds of every measure, None
-        where one does not apply. Losses are of the softmax over environments on held-out rows, in
-        nats; ``cpu_seconds`` is the fit's share per problem.
+    The row has what the cell varies, and mean and population deviation over seeds of each measure,
+    None where one does not apply. Losses are of the softmax over environments on held-out rows, in
+    nats; ``cpu_seconds`` is the fit's share per problem.
     """
     return cell_rows(cell_runs(cell, seeds))[0]
 

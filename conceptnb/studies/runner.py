@@ -80,22 +80,17 @@ class Sample:
 
 @dataclass(frozen=True)
 class Plan:
-    """One results file.
+    """One results file, of the stem `file`.
 
     Parameters
     ----------
-    file : str
-        Its stem.
-    tasks : sequence of Task
     summarise : callable
         Makes the rows that pages show from all runs, which come in the order of the tasks.
-    seeds : sequence of int
     notes : dict
         Settings, data and units; see `conceptnb.results.Result`.
-    sample : Sample, optional
     prepare : callable, optional
-        Called once, where the workers are at hand, before tasks are computed: fetches data that
-        all of them read. It changes no number, and its time is not counted.
+        Called once before tasks are computed, to fetch data that all of them read. It changes no
+        number, and its time is not counted.
     """
 
     file: str
@@ -165,22 +160,9 @@ def reproduce(name: str, words: Sequence[str]) -> int:
 
 
 def run(plan: Plan, command: str, path: Path, checkpoints: Path | None = None) -> Path:
-    """Compute what is not yet kept of a plan, and write its file.
+    """Compute what is not yet kept of a plan, and write its file, which records `command`.
 
-    Parameters
-    ----------
-    plan : Plan
-    command : str
-        That computes it again, for the file.
-    path : Path
-        The file.
-    checkpoints : Path, optional
-        Folder of finished tasks; by default beside `path`, until the file is written.
-
-    Raises
-    ------
-    ValueError
-        If a finished task is damaged; the message names its file.
+    Finished tasks are kept in `checkpoints`, by default beside `path` until that is written.
     """
     folder = checkpoints or path.with_name(f"{path.name}.parts")
     tasks = {task.key(): task for task in plan.tasks}

@@ -59,22 +59,14 @@ def fit_and_score(
 ) -> list[Row]:
     """Fit problems of one setting and score each of them.
 
+    The rows are those of `evaluate`, with the setting and a problem's share in the CPU seconds of
+    the fit; floats have six digits. `measure` is given the learner first.
+
     Parameters
     ----------
-    problems : sequence of Problem
-    learn : callable
-        Fits a learner to problems.
-    measure, observations : optional
-        As in :func:`~conceptnb.learning.evaluate`; `measure` is given the learner first.
     wrong : {"labels", "targets"}, optional
         Spoil what the learner sees, which tests have to notice: shuffle which environment a row
         belongs to, or exchange the targets of the environments.
-
-    Returns
-    -------
-    list of dict
-        What `evaluate` returns, with the setting and a problem's share in the CPU seconds of the
-        fit; floats have six digits.
     """
     seen = [_spoilt(problem, wrong) for problem in problems] if wrong else problems
     started = time.process_time()

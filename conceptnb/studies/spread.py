@@ -1,8 +1,7 @@
 """How far a table moves between seeds and processors, and whether sampled runs stay within.
 
-Floating-point sums depend on the kernels of the processor's BLAS, and training amplifies the
-difference: one seed of Table 7 moves by .01 in MCC. Other processors are simulated on one by
-``OPENBLAS_CORETYPE``, in processes of their own.
+Sums depend on the kernels of the processor's BLAS, and training amplifies the difference: one seed
+of Table 7 moves by .01 in MCC. ``OPENBLAS_CORETYPE`` simulates other processors.
 """
 
 from __future__ import annotations
@@ -31,13 +30,8 @@ KERNELS = {"Haswell": "avx2", "SkylakeX": "avx512f", "Prescott": "pni"}
 def measure_spread(result: results.Result) -> dict[str, Any]:
     """Compute a table's sampled runs under every kernel, and return how far they move.
 
-    Returns
-    -------
-    dict
-        ``kernels`` that were used, ``skipped`` ones, and ``columns``: per group and column the
-        number of runs, the standard deviation over seeds, that over kernels (per run), and the
-        tolerance of the mean. That is four standard deviations of the difference that two
-        kernels make, half a standard error of the seeds, and the rounding of stored numbers.
+    The tolerance of a group's mean is four standard deviations of the difference that two kernels
+    make, half a standard error of the seeds, and the rounding of stored numbers.
 
     Raises
     ------

@@ -128,8 +128,8 @@ def accuracy_at_kl(rows: Sequence[Row], method: str, budget: float) -> np.ndarra
 
     Returns
     -------
-    ndarray
-        Values in [0, 1], shape (questions,), mean over splits and trained models.
+    ndarray of shape (questions,)
+        Mean over splits and trained models, in [0, 1].
 
     Raises
     ------
@@ -175,13 +175,8 @@ def paired_difference(
 ) -> _Interval:
     """Return the mean of ``one - other`` over questions, and its bootstrap interval.
 
-    Parameters
-    ----------
-    one, other : ndarray
-        Scores of the same questions in the same order, shape (questions,).
-    rng : numpy.random.Generator
-    draws : int
-        Resamples of the questions.
+    `one` and `other` are scores of the same questions, shape (questions,), which are resampled
+    `draws` times.
 
     Raises
     ------

@@ -59,14 +59,13 @@ def toy_runs(corpus: str, model_seeds: Sequence[int], **options: Any) -> list[Ro
     Parameters
     ----------
     corpus : str
-        Kind of toy corpus, as in `conceptnb.steering.toy_corpora`.
     model_seeds : sequence of int
         Of the small language models.
     **options
         ``seeds`` of the splits of the questions; ``tested``, numbers of the folds to test, and
         ``folds``, how many there are; ``heads`` and ``alphas``, to choose K and α from;
-        ``techniques``, by default all; ``chosen``, what the runs say of K and α, false where
-        they are given; ``shuffle_labels``, a control: learn from labels that say nothing.
+        ``techniques``, by default all; ``chosen``, false where K and α are given;
+        ``shuffle_labels``, a control: learn from labels that say nothing.
 
     Returns
     -------

@@ -19,13 +19,11 @@ def summary(
 
     Parameters
     ----------
-    runs : iterable of dict
     by : sequence of str
         Columns that make a group; groups come in the order of their first run.
     columns : sequence of str
-        What is averaged, each into ``COLUMN_mean`` and ``COLUMN_std`` (divided by the number
-        of runs), rounded to four digits. None counts as not measured: the mean is over the
-        other runs, and None if there are no others.
+        What is averaged, each into ``COLUMN_mean`` and ``COLUMN_std`` (of the population), rounded
+        to four digits. None counts as not measured: the mean is over the other runs, if any.
     shared : sequence of str
         Columns with one value for all runs of a group, which stand last.
     """

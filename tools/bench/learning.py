@@ -44,14 +44,8 @@ def train_one_at_a_time(
     """Train the authors' model on one problem with an ordinary PyTorch loop.
 
     The protocol of Tables 1 and 7 as a script would have it, to be compared with `fit` in time and
-    in what it learns. A ``DataLoader`` shuffles and collates rows, or they are sliced.
-
-    Returns
-    -------
-    encoder : torch.nn.Module
-        Maps (rows, d_x) to learned valuations (rows, n).
-    held_out_loss : float
-        The best, in nats per row.
+    in what it learns: returns the encoder, from (rows, d_x) to (rows, n), and the best held-out
+    loss in nats per row. A ``DataLoader`` shuffles and collates rows, or they are sliced.
     """
     assert data.targets is not None
     train, held_out = data.split()

@@ -49,13 +49,7 @@ def cpu_seconds(work: Callable[[], object], units: float = 1.0) -> Callable[[], 
 def measured(part: str, benchmark: Benchmark, repeats: int | None = None) -> dict[str, Any]:
     """Return a row of the table: how many times as much the other way costs.
 
-    The two ways take turns, so that a machine that slows down slows both of them; the ratios are
-    the cost of `run_against` divided by that of `run`.
-
-    Raises
-    ------
-    ValueError
-        If `repeats` is not positive, or a way costs nothing that the clock can see.
+    The two ways take turns, so that a machine that slows down slows both of them.
     """
     repeats = benchmark.repeats if repeats is None else repeats
     if repeats < 1:
