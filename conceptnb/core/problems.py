@@ -86,12 +86,7 @@ def sample_environments(
 class Setting:
     """One row of Table 1 or Table 7.
 
-    Parameters
-    ----------
-    mixing : {"linear", "nonlinear"}
-        Kind of the mixing f (Appendix G).
-    n, d_z, d_x : int
-        Number of atoms, latent and observed dimension.
+    It holds the kind of the mixing, the number of atoms, and latent and observed dimension.
     """
 
     mixing: MixingKind
@@ -126,11 +121,8 @@ class Problem:
 
     Parameters
     ----------
-    setting : Setting
-    seed : int
     base : GaussianMixture
         The base distribution p.
-    design : EnvironmentDesign
     atoms : array of shape (n, d_z)
     mixing : Mixing
         The map f.

@@ -48,12 +48,7 @@ def correlation(true: ArrayLike, learned: ArrayLike, method: Method = "pearson")
 def match_columns(
     true: ArrayLike, learned: ArrayLike, method: Method = "pearson"
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
-    """Pair true with learned valuations so that the sum of |correlation| is largest.
-
-    Parameters
-    ----------
-    true, learned, method
-        As in :func:`correlation`.
+    """Pair true with learned valuations so that the sum of |:func:`correlation`| is largest.
 
     Returns
     -------
@@ -113,10 +108,8 @@ def r2(true: ArrayLike, learned: ArrayLike) -> float:
 
     Parameters
     ----------
-    true : array of shape (samples, n)
-        True valuations.
-    learned : array of shape (samples, k)
-        Learned valuations; columns may be constant or linearly dependent.
+    true, learned : arrays of shape (samples, n) and (samples, k)
+        Columns may be constant or linearly dependent.
 
     Returns
     -------

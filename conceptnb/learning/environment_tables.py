@@ -56,14 +56,12 @@ def read_environments(
 
     Parameters
     ----------
-    path : path
     base : str
         The environment that was collected without looking for anything: the base distribution.
     column : str
         The column with the environments.
     features : sequence of str, optional
         Columns to learn from; all others by default.
-    encoding : str
 
     Raises
     ------
@@ -86,7 +84,6 @@ def from_arrays(
     ----------
     X : array-like of shape (samples, d_x)
     environment : sequence of str, one per sample
-    base : str
     source : str
         What errors call the data.
 

@@ -85,12 +85,7 @@ class Model:
 class ModelPair:
     """Two models of the same data.
 
-    Parameters
-    ----------
-    name : str
-    broken : str
-        Which assumption fails.
-    first, second : Model
+    `broken` names the assumption that fails.
     """
 
     name: str

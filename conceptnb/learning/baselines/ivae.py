@@ -66,8 +66,6 @@ class IVAE(NetworkBaseline):
         Of both networks.
     noise : float
         Variance of the decoder, for standardised observations.
-    seed : int
-    budget : Budget, optional
     """
 
     def __init__(

@@ -118,8 +118,6 @@ class EnvironmentClassifier(NetworkBaseline):
     ----------
     n_components : int
         Width k of the penultimate layer.
-    seed : int
-    budget : Budget, optional
     """
 
     def __init__(

@@ -27,9 +27,6 @@ class Supervised(NetworkBaseline):
     ----------
     encoder : {"linear", "mlp"}
         Least squares in closed form, or a network that starts there.
-    seed : int
-    budget : Budget, optional
-        Of the network.
     """
 
     def __init__(
