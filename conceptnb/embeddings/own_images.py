@@ -118,13 +118,9 @@ def _read_image(path: Path, where: str) -> Images:
 
 
 def pixel_components(images: Images, n_components: int = 30) -> Array:
-    """Return leading principal components of the pixels: an embedding that needs no weights.
+    """Return leading principal components of the pixels of images (n, height, width, 3).
 
-    Parameters
-    ----------
-    images : uint8 ndarray of shape (images, height, width, 3)
-    n_components : int
-        At most; fewer where there are fewer images.
+    There are at most `n_components`, fewer where there are fewer images.
     """
     flat = images.reshape(len(images), -1) / 255.0
     kept = min(n_components, *flat.shape)
@@ -161,7 +157,6 @@ def learn_directions(
 
     Parameters
     ----------
-    images : LabelledImages
     embed : callable
         Maps uint8 images (images, height, width, 3) to embeddings (images, dimensions): raw
         pixels in principal components by default, or the image encoder of any model.

@@ -37,8 +37,7 @@ class Unmixing(TransformerMixin, BaseEstimator):
     ----------
     components_ : ndarray of shape (n_components, dimensions)
         Columns of W as rows. ``X @ components_.T`` are the log-posteriors, in unit variance and
-        without their constant: neither is determined by a linear mixture. Nor is which of two
-        values a component stands for, since log (1 - p) falls where log p rises.
+        without their constant, which a linear mixture leaves open.
     """
 
     def __init__(
@@ -52,13 +51,7 @@ class Unmixing(TransformerMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Learn W from whitened samples (samples, dimensions): mean zero, covariance 1.
-
-        Raises
-        ------
-        ValueError
-            If X is not whitened, or there is no component or no positive weight.
-        """
+        """Learn W from whitened samples (samples, dimensions): mean zero, covariance 1."""
         points = validate_data(self, X, dtype=np.float64)
         if self.n_components < 1:
             raise ValueError(f"n_components={self.n_components} must be at least 1")
@@ -90,10 +83,9 @@ class Unmixing(TransformerMixin, BaseEstimator):
 def unmixing_loss(W: Array, X: Array, weight: float = 1.0) -> tuple[float, Array]:
     """Return what whitened samples lose in unmixing and mixing, plus the mean posterior.
 
-    With the columns of W scaled to unit length and z = X W, the loss is
-    ‖X - z Wᵀ‖² per sample and dimension, plus `weight` times the mean of exp(z). Of whitened
-    samples the first term is ‖W Wᵀ - 1‖² / dimensions. Unit length fixes the variance of z, without
-    which the second term could be had for nothing.
+    With the columns of W scaled to unit length, which fixes the variance of z = X W, the loss is
+    ‖X - z Wᵀ‖² per sample and dimension (for whitened samples ‖W Wᵀ - 1‖² / dimensions), plus
+    `weight` times the mean of exp(z).
 
     Parameters
     ----------

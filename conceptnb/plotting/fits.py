@@ -32,7 +32,7 @@ def environment_points(X: ArrayLike, environment: ArrayLike) -> Figure:
     X : array-like of shape (samples, d_x)
         Drawn in their two leading principal components, those of the base.
     environment : int array-like of shape (samples,)
-        0 for the base distribution.
+        0 for the base.
     """
     points, labels = np.asarray(X), np.asarray(environment)
     base = points[labels == 0]

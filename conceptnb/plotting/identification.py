@@ -73,8 +73,7 @@ def acceptance_rates(
 def argmin_sets(instance: Instance, rng: np.random.Generator) -> Figure:
     """Draw Step 3 in two latent dimensions: level sets of sums of G_e in a chart.
 
-    The learner sees the lower row. Where a sum is least there is a curve (codimension
-    one) or a point (codimension two).
+    The learner sees the lower row. A sum is least on a curve or at a point.
 
     Parameters
     ----------

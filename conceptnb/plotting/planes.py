@@ -35,7 +35,7 @@ from conceptnb.plotting.style import (
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-_PLANE_EDGE = 1.9  # half the edge of the square pieces of plane that are drawn
+_Piece = tuple[float, Array, Array]  # a valuation, the corners of its plane, points on it
 
 
 def turnable_planes(
@@ -53,8 +53,12 @@ def turnable_planes(
     alt : str
         What the figure shows, in words.
     """
-    live = _plotly_planes(concept, valuations, Z)
-    return InteractiveFigure(live, _parallel_planes(concept, valuations, Z), alt)
+    points = np.array_split(as_points(Z, "Z", 3), len(valuations))
+    planes = [concept.at([b]) for b in valuations]
+    pieces = [(p.b[0], _corners(p), p.project(own)) for p, own in zip(planes, points, strict=True)]
+    normal = concept.A[0] / np.linalg.norm(concept.A)
+    arrow = np.stack([planes[0].point, planes[0].point + normal])
+    return InteractiveFigure(_plotly_planes(pieces, arrow), _parallel_planes(pieces, arrow), alt)
 
 
 @styled
@@ -70,7 +74,7 @@ def level_sets(
     valuations : sequence of float
     Z : array-like of shape (samples, 2)
     mixing : Mixing
-        From two dimensions to two, so that the image can be drawn.
+        From two dimensions to two.
     """
     points = as_points(Z, "Z", 2)
     figure, axes = new_figure(1, 2, height=3.4)
@@ -95,28 +99,14 @@ def conditioned_points(
     concept: Concept,
     variances: Sequence[float],
     rng: np.random.Generator,
-    n: int = 1500,
 ) -> Figure:
-    """Draw the base distribution and its conditioning at several noise levels (Definition 3).
-
-    Parameters
-    ----------
-    base : GaussianMixture
-        Of two latent dimensions.
-    concept : Concept
-        An atom.
-    variances : sequence of float
-        Variances of q, one panel per variance.
-    rng : numpy.random.Generator
-    n : int
-        Points per panel.
-    """
+    """Draw a base in two dimensions and its conditioning with several variances (Definition 3)."""
     figure, axes = new_figure(1, len(variances), height=2.9, sharex=True, sharey=True)
-    everything = base.sample(n, rng)
+    everything = base.sample(1500, rng)
     line = concept.point + np.array([[-9.0], [9.0]]) * concept.directions
     low, high = everything.min() - 0.3, everything.max() + 0.3
     for ax, variance in zip(axes[0], variances, strict=True):
-        kept = base.condition(concept, variance).sample(n, rng)
+        kept = base.condition(concept, variance).sample(1500, rng)
         ax.scatter(*everything.T, s=4, color=MUTED, alpha=0.35, zorder=1, label="base $p$")
         ax.scatter(*kept.T, s=5, color=PALETTE[0], marker="^", alpha=0.6, label="kept $p_C$")
         ax.plot(*line.T, color=PALETTE[1], label="$\\langle a, z\\rangle = b$")
@@ -130,24 +120,11 @@ def conditioned_points(
 
 @styled
 def valuation_densities(
-    base: GaussianMixture,
-    concept: Concept,
-    variance: float,
-    samples: Mapping[str, Array],
-    bins: int = 80,
+    base: GaussianMixture, concept: Concept, variance: float, samples: Mapping[str, Array]
 ) -> Figure:
     """Draw the density of an atom's valuation: base, what q lets pass, and the result.
 
-    Parameters
-    ----------
-    base : GaussianMixture
-    concept : Concept
-        An atom.
-    variance : float
-        Variance of q.
-    samples : mapping from a name to an ndarray of shape (samples, d_z)
-        Drawn as histograms over the exact density, under their names.
-    bins : int
+    Named samples (n, d_z) are drawn as histograms over the exact density.
     """
     image = base.linear_image(concept.A)
     conditional = base.condition(concept, variance).linear_image(concept.A)
@@ -156,7 +133,7 @@ def valuation_densities(
     figure, [[ax]] = new_figure(height=3.3)
     for k, (name, Z) in enumerate(samples.items()):
         ax.hist(
-            concept.valuation(Z)[:, 0], bins, density=True, histtype="step",
+            concept.valuation(Z)[:, 0], 80, density=True, histtype="step",
             color=PALETTE[2 + k], linestyle=LINES[k], linewidth=1.4, label=name,
         )  # fmt: skip
     q = np.exp(-((v - concept.b[0]) ** 2) / (2 * variance))
@@ -175,22 +152,10 @@ def acceptance_curves(
     variances: Sequence[float],
     valuations: ArrayLike,
     rng: np.random.Generator,
-    n: int = 20_000,
 ) -> Figure:
-    """Draw the acceptance rate against the valuation: Lemma 4, and what was counted.
-
-    Parameters
-    ----------
-    base : GaussianMixture
-    concept : Concept
-        An atom.
-    variances : sequence of float
-    valuations : array-like of shape (k,)
-    rng : numpy.random.Generator
-    n : int
-        Draws behind each counted rate.
-    """
+    """Draw the acceptance rate against an atom's valuation: Lemma 4, and 20,000 draws counted."""
     figure, [[ax]] = new_figure(height=3.4)
+    n = 20_000
     grid = np.asarray(valuations, dtype=float)
     Z = base.sample(n, rng)
     for k, variance in enumerate(variances):
@@ -211,14 +176,7 @@ def acceptance_curves(
 
 @styled
 def noise_trade_off(base: GaussianMixture, concept: Concept, variances: ArrayLike) -> Figure:
-    """Draw what a sample costs and what it tells, against the noise of the condition.
-
-    Parameters
-    ----------
-    base : GaussianMixture
-    concept : Concept
-    variances : array-like of shape (k,)
-    """
+    """Draw what a sample costs and what it tells, against the variance of the condition."""
     grid = np.asarray(variances, dtype=float)
     nats = np.array([information(base, concept, variance) for variance in grid])
     rates = np.array([acceptance_rate(base, concept, variance) for variance in grid])
@@ -235,17 +193,14 @@ def noise_trade_off(base: GaussianMixture, concept: Concept, variances: ArrayLik
 
 
 @styled
-def _parallel_planes(concept: Concept, valuations: Sequence[float], Z: ArrayLike) -> Figure:
+def _parallel_planes(pieces: list[_Piece], arrow: Array) -> Figure:
     """Return the picture that stands for `turnable_planes` where nothing can be turned."""
     figure, [[ax]] = new_figure(height=4.6, subplot_kw={"projection": "3d"})
-    points = np.array_split(as_points(Z, "Z", 3), len(valuations))
-    for k, (b, own) in enumerate(zip(valuations, points, strict=True)):
-        at_b = concept.at([b])
-        x, y, z = np.moveaxis(_plane_corners(at_b), -1, 0)
-        ax.plot_surface(x, y, z, color=PALETTE[k], alpha=0.25)
+    for k, (b, corners, points) in enumerate(pieces):
+        ax.plot_surface(*corners, color=PALETTE[k], alpha=0.25)
         label = f"$\\langle a, z\\rangle = {b:g}$"
-        ax.scatter(*at_b.project(own).T, color=PALETTE[k], marker=MARKERS[k], s=16, label=label)
-    start, normal = concept.at([valuations[0]]).point, concept.A[0] / np.linalg.norm(concept.A)
+        ax.scatter(*points.T, color=PALETTE[k], marker=MARKERS[k], s=16, label=label)
+    start, normal = arrow[0], arrow[1] - arrow[0]
     ax.quiver(*start, *normal, color=INK, linewidth=1.8, arrow_length_ratio=0.15)
     ax.text(*(start + 1.1 * normal), "$a$", color=INK, fontsize=13)
     ax.set(xlabel="$z_1$", ylabel="$z_2$", zlabel="$z_3$", box_aspect=(1, 1, 1))
@@ -254,25 +209,22 @@ def _parallel_planes(concept: Concept, valuations: Sequence[float], Z: ArrayLike
     return figure
 
 
-def _plotly_planes(concept: Concept, valuations: Sequence[float], Z: ArrayLike) -> go.Figure:
+def _plotly_planes(pieces: list[_Piece], arrow: Array) -> go.Figure:
     """Return planes and points as a figure that a reader can turn."""
     import plotly.graph_objects as go  # noqa: PLC0415 - slow to import, for one figure
 
     figure = go.Figure()
     symbols = ("circle", "square", "diamond", "cross")
-    points = np.array_split(as_points(Z, "Z", 3), len(valuations))
-    for k, (b, own) in enumerate(zip(valuations, points, strict=True)):
-        at_b = concept.at([b])
-        x, y, z = np.moveaxis(_plane_corners(at_b), -1, 0)
+    for k, (b, corners, points) in enumerate(pieces):
+        x, y, z = corners
         colour = {"colorscale": [[0, PALETTE[k]], [1, PALETTE[k]]], "showscale": False}
         figure.add_surface(x=x, y=y, z=z, opacity=0.3, hoverinfo="skip", **colour)
-        x, y, z = at_b.project(own).T
+        x, y, z = points.T
         figure.add_scatter3d(
             x=x, y=y, z=z, mode="markers", name=f"valuation {b:g}",
             marker={"size": 3.5, "color": PALETTE[k], "symbol": symbols[k % len(symbols)]},
         )  # fmt: skip
-    start, normal = concept.at([valuations[0]]).point, concept.A[0] / np.linalg.norm(concept.A)
-    x, y, z = np.stack([start, start + normal]).T
+    x, y, z = arrow.T
     line = {"color": INK, "width": 5}
     figure.add_scatter3d(
         x=x, y=y, z=z, mode="lines+text", text=["", "a"], name="the atom a", line=line
@@ -294,8 +246,9 @@ def _plotly_planes(concept: Concept, valuations: Sequence[float], Z: ArrayLike) 
     return figure
 
 
-def _plane_corners(concept: Concept) -> Array:
-    """Return the corners (2, 2, 3) of a piece of plane around its point nearest to the origin."""
-    steps = _PLANE_EDGE * np.array([-1.0, 1.0])
+def _corners(concept: Concept) -> Array:
+    """Return the corners (3, 2, 2) of a square of plane around its point nearest to the origin."""
+    steps = np.array([-1.9, 1.9])
     along, across = concept.directions
-    return concept.point + steps[:, None, None] * along + steps[None, :, None] * across
+    corners = concept.point + steps[:, None, None] * along + steps[None, :, None] * across
+    return np.moveaxis(corners, -1, 0)

@@ -30,7 +30,7 @@ def scores_by_level(rows: Sequence[Row], axis: str, *, log: bool = False) -> Fig
     Parameters
     ----------
     rows : sequence of dict
-        Rows of one study of ``conceptnb reproduce limits``.
+        Of one study of ``conceptnb reproduce limits``.
     axis : str
         What the levels are.
     log : bool
@@ -39,9 +39,12 @@ def scores_by_level(rows: Sequence[Row], axis: str, *, log: bool = False) -> Fig
     levels = list(dict.fromkeys(row["level"] for row in rows))
     places = _places(levels, log)
     figure, axes = new_figure(1, 3, height=4.3)
+    bounds = (("supervised", "supervised", "--"), ("projection", "random projection", "-."))
     for ax, metric in zip(axes[0, :2], ("r2", "mcc"), strict=True):
-        _bound(ax, rows, levels, places, f"supervised_{metric}", "supervised", "--")
-        _bound(ax, rows, levels, places, f"projection_{metric}", "random projection", "-.")
+        for kind, label, line in bounds:
+            key = f"{kind}_{metric}_mean"
+            means = [[row[key] for row in rows if row["level"] == level] for level in levels]
+            _bound(ax, places, means, label, line)
         _stretch_scores(ax, "y")
         ax.set_title({"r2": "R²", "mcc": "MCC"}[metric])
     series = list(dict.fromkeys(row["series"] for row in rows))
@@ -74,13 +77,7 @@ def scores_by_level(rows: Sequence[Row], axis: str, *, log: bool = False) -> Fig
 
 @styled
 def cost_by_dimension(rows: Sequence[Row]) -> Figure:
-    """Draw CPU seconds per fit and peak memory against the latent dimension.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        Of the study ``dimension`` of ``conceptnb reproduce limits``.
-    """
+    """Draw CPU seconds and peak memory of a fit by dimension (study ``dimension`` of `limits`)."""
     dimensions = [row["dz"] for row in rows]
     figure, axes = new_figure(1, 2, height=2.9)
     titles = {"cpu_seconds": "CPU seconds per fit", "peak_gb": "Peak memory (GB)"}
@@ -94,13 +91,7 @@ def cost_by_dimension(rows: Sequence[Row]) -> Figure:
 
 @styled
 def scores_by_method(rows: Sequence[Row]) -> Figure:
-    """Draw R² and MCC of every method on every setting, linear mixing left, nonlinear right.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        Of ``conceptnb reproduce baselines``.
-    """
+    """Draw R² and MCC of every method on every setting, by the rows of `baselines`."""
     methods = list(dict.fromkeys(row["method"] for row in rows))
     sizes = list(dict.fromkeys((row["n"], row["dz"], row["dx"]) for row in rows))
     height = np.arange(len(methods), dtype=np.float64)[::-1]
@@ -124,15 +115,7 @@ def scores_by_method(rows: Sequence[Row]) -> Figure:
 
 @styled
 def best_matches(true: ArrayLike, learned: Mapping[str, ArrayLike], atom: int = 0) -> Figure:
-    """Draw the best matching output of several methods against one true valuation.
-
-    Parameters
-    ----------
-    true : array-like of shape (samples, n)
-    learned : mapping from a method's name to an array of shape (samples, k)
-    atom : int
-        Whose valuation is drawn.
-    """
+    """Draw each method's best matching output (samples, k) against one atom's true valuation."""
     valuation = np.asarray(true)[:, atom]
     figure, axes = new_figure(1, len(learned), height=2.9, sharex=True)
     for k, (ax, (name, values)) in enumerate(zip(axes[0], learned.items(), strict=True)):
@@ -210,8 +193,9 @@ def _across(
     ax: Axes, mean: Array, std: Array, heights: Array, label: str, marker: str, colour: str
 ) -> None:
     """Draw one mean per line with its standard deviation to either side."""
-    style: dict[str, Any] = {"fmt": marker, "color": colour, "capsize": 2, "linewidth": 1.2}
-    ax.errorbar(mean, heights, xerr=std, label=label, **style)
+    ax.errorbar(
+        mean, heights, xerr=std, label=label, fmt=marker, color=colour, capsize=2, linewidth=1.2
+    )
 
 
 def _places(levels: Sequence[Any], log: bool) -> Array:
@@ -236,9 +220,8 @@ def _beside(places: Array, k: int, count: int, log: bool) -> Array:
 def _mark_levels(ax: Axes, levels: Sequence[Any], places: Array, log: bool) -> None:
     if log:
         ax.set_xscale("log")
-    words = [str(level) for level in levels]
-    ax.set_xticks(places[np.isfinite(places)], [w for w, p in zip(words, places, strict=True)
-                                                if np.isfinite(p)])  # fmt: skip
+    words, drawn = np.array([str(level) for level in levels]), np.isfinite(places)
+    ax.set_xticks(places[drawn], words[drawn])
     ax.set_xticks([], minor=True)
     if max(map(len, words)) > 3:
         ax.tick_params(axis="x", rotation=40)
@@ -250,18 +233,9 @@ def _column(rows: Mapping[Any, Row], keys: Sequence[Any], name: str) -> Array:
     return np.array([np.nan if value is None else value for value in found], dtype=float)
 
 
-def _bound(
-    ax: Axes,
-    rows: Sequence[Row],
-    levels: Sequence[Any],
-    places: Array,
-    name: str,
-    label: str,
-    linestyle: str,
-) -> None:
+def _bound(ax: Axes, places: Array, means: list[list[float]], label: str, linestyle: str) -> None:
     """Draw a bound: its mean over the lines of a study, and the range between them."""
-    means = [[row[f"{name}_mean"] for row in rows if row["level"] == level] for level in levels]
-    low, high = np.array([min(m) for m in means]), np.array([max(m) for m in means])
+    low, high = [min(m) for m in means], [max(m) for m in means]
     ax.fill_between(places, low, high, color=MUTED, alpha=0.15, linewidth=0)
-    middle = [float(np.mean(m)) for m in means]
+    middle = [np.mean(m) for m in means]
     ax.plot(places, middle, color=MUTED, linestyle=linestyle, linewidth=1.4, label=label)

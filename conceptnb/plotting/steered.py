@@ -75,7 +75,6 @@ def state_components(rows: Sequence[Row], concepts: Sequence[str]) -> Figure:
         Of ``conceptnb reproduce neighbours``, of one number of components and of models either
         trained or not: ``row[concept]`` is a mean and a standard deviation.
     concepts : sequence of str
-        Columns.
     """
     corpora = list(dict.fromkeys(row["corpus"] for row in rows))
     methods = list(dict.fromkeys(row["method"] for row in rows))

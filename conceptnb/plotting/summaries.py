@@ -137,13 +137,9 @@ def value_grid(
 
 @styled
 def cosine_maps(cosines: Mapping[str, Array], names: Sequence[str]) -> Figure:
-    """Draw the cosines between every two groups' directions, one panel per concept.
+    """Draw the cosines (groups, groups) of directions, one panel for each of up to six concepts.
 
-    Parameters
-    ----------
-    cosines : mapping from at most six concepts to an ndarray of shape (groups, groups)
-    names : sequence of str
-        The groups. A panel's title has the mean over pairs of different groups.
+    A panel's title has the mean over pairs of different groups; `names` are the groups.
     """
     figure, axes = new_figure(2, 3, height=4.6)
     for ax, (concept, values) in zip(axes.flat, cosines.items(), strict=False):

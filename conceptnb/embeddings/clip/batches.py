@@ -81,9 +81,6 @@ def draw_batch(
 
     Parameters
     ----------
-    progress : Progress
-    step, batch_size : int
-    rng : numpy.random.Generator
     near_rate : float
         Chance that a group which differs in a hue shows four neighbours on the wheel.
 

@@ -63,15 +63,12 @@ class TrainingPlan:
     Parameters
     ----------
     cycles : tuple of Cycle
-        One suffices for most models.
     restart : float
         Share of the learning rates with which later cycles start.
     batch_size : int
         Images and captions per step.
-    learning_rate : float
-        Of AdamW, for everything but the matrices of transformer blocks.
-    matrix_learning_rate : float
-        Of Muon, for those matrices.
+    learning_rate, matrix_learning_rate : float
+        Of AdamW, and of Muon for the matrices of transformer blocks.
     weight_decay : float
         Of both.
     warm_up, cool_down : int

@@ -49,7 +49,6 @@ def embed_images(
     ----------
     model : ClipModel
     shapes : ShapesImages
-        The source of images.
     index : array-like of shape (n,)
         Positions of images.
     cache : path, optional
@@ -209,7 +208,6 @@ def embed_rendered(
 
     Parameters
     ----------
-    n : int
     rng : numpy.random.Generator
         Source of the positions.
     names : sequence of str

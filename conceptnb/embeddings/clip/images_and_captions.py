@@ -153,11 +153,6 @@ def caption_environment(model: ClipModel, Z: ArrayLike, caption: str, n: int) ->
 
     The paper reads captions as concept indicators: images that go with "coloured
     red ..." are a sample of a concept conditional distribution (Definition 3).
-
-    Raises
-    ------
-    ValueError
-        If `n` is not between 1 and the number of images.
     """
     images = unit(Z)
     if not 1 <= n <= len(images):

@@ -129,8 +129,7 @@ def cyclic_readings(
     labels : array-like of shape (samples,)
         Values, the last a neighbour of the first.
     rng : numpy.random.Generator
-        Source of the random halves and of the orders; all is fitted on one half and judged
-        on the other.
+        Source of the halves, to fit on and to judge on, and of the orders.
     n_orders : int
 
     """

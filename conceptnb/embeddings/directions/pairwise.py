@@ -21,13 +21,7 @@ _PASSES = 10  # of the paper's code over all pairs
 
 
 def check_labels(labels: ArrayLike, n: int) -> NDArray[np.generic]:
-    """Return labels as an array of shape (n,), or raise.
-
-    Raises
-    ------
-    ValueError
-        If the length is not `n`, a label is a fraction, or fewer than two values occur.
-    """
+    """Return labels (n,), whole numbers or text with two values at least, or raise ValueError."""
     array = np.asarray(labels)
     if array.shape != (n,):
         raise ValueError(f"labels must have shape ({n},), one per row of Z; got {array.shape}")
@@ -75,8 +69,7 @@ def pairwise_regressions(Z: ArrayLike, labels: ArrayLike, *, C: float = 1.0) -> 
     Raises
     ------
     ValueError
-        If shapes do not match, a value is not finite, fewer than two values occur,
-        or `C` is not positive.
+        If shapes do not match, fewer than two values occur, or `C` is not positive.
     """
     points = as_points(Z, "Z")
     values, rows = np.unique(check_labels(labels, len(points)), return_inverse=True)

@@ -46,13 +46,7 @@ def factor_index(factor: str) -> int:
 
 
 def check_factors(factors: ArrayLike) -> NDArray[np.intp]:
-    """Return `factors` as an (n, 6) integer array of value indices, or raise.
-
-    Raises
-    ------
-    ValueError
-        If the array has another shape, is not whole-numbered or lies off the grid.
-    """
+    """Return value indices as an integer array of shape (n, 6), or raise ValueError."""
     array = np.asarray(factors)
     if array.ndim != 2 or array.shape[1] != len(FACTORS):
         raise ValueError(
@@ -81,13 +75,7 @@ def index_to_factors(index: ArrayLike) -> NDArray[np.intp]:
 
 
 def check_index(index: ArrayLike) -> NDArray[np.intp]:
-    """Return positions of images as an integer array of shape (n,), or raise.
-
-    Raises
-    ------
-    ValueError
-        If the array has another shape or a position is not in the data file.
-    """
+    """Return positions in the data file as an integer array of shape (n,), or raise ValueError."""
     array = np.atleast_1d(np.asarray(index))
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise ValueError(

@@ -66,11 +66,8 @@ class PublishedShapes:
 
     Raises
     ------
-    FileNotFoundError
-        If there is no such file.
-    ValueError
-        If it is not HDF5, lacks `images` or `labels`, or holds other shapes,
-        types or an order of labels other than the published one.
+    FileNotFoundError, ValueError
+        If there is no such file; if its layout is not the published one.
     """
 
     source = "the published 3D Shapes"
