@@ -72,23 +72,26 @@ def certify(M: ArrayLike, B: ArrayLike) -> tuple[Verdict, ...]:
     >>> certify([[1, 1]], [[0.5, -0.3]])
     ('never', 'never')
     """
-    M, B = _standard_units(M, B)
-    n = M.shape[1]
-    D = _slope(M, B)
+    columns, values = _standard_units(M, B)
+    n = columns.shape[1]
+    D = _slope(columns, values)
     left, right = _kernel(D.T), _kernel(D)
-    seen = _length(left.T @ M) > _TOLERANCE
+    seen = _length(left.T @ columns) > _TOLERANCE
     # The w that annihilate D(z) at some z span the complement of the unseen columns.
-    space = _kernel(np.hstack([M[:, ~seen], B[:, ~seen]]).T)
-    always = seen & ~_proportional(space.T @ M, np.flatnonzero(seen))
-    never = _proportional(M, np.arange(n)) | (_length(right.T) > _TOLERANCE)
-    full = _full_support(M, B, always, _length(right.T) > _TOLERANCE, never)
+    space = _kernel(np.hstack([columns[:, ~seen], values[:, ~seen]]).T)
+    moving = _length(right.T) > _TOLERANCE
+    always = seen & ~_proportional(space.T @ columns, np.flatnonzero(seen))
+    never = _proportional(columns, np.arange(n)) | moving
+    full = _full_support(columns, values, always, moving, never)
     return tuple(
         "always" if always[i] else "full support" if full[i] and not never[i] else "never"
         for i in range(n)
     )
 
 
-def _full_support(M: Array, B: Array, known: Array, moving: Array, never: Array) -> Array:
+def _full_support(
+    M: Array, B: Array, known: np.ndarray, moving: np.ndarray, never: np.ndarray
+) -> np.ndarray:
     """Tell which atoms p > 0 everywhere settles, once the `known` ones are, shape (n,).
 
     Atoms that move along a kernel (`moving`) are projected out. `never` marks them and
@@ -153,18 +156,20 @@ def _is_two_valued(M: Array, B: Array, block: np.ndarray, others: np.ndarray) ->
 
 def _standard_units(M: ArrayLike, B: ArrayLike) -> tuple[Array, Array]:
     """Scale and shift each atom: unit columns of M, and B orthogonal to them and of size one."""
-    M, B = as_array(M, "M", ndim=2), as_array(B, "B", ndim=2)
-    if M.shape != B.shape or 0 in M.shape:
-        raise ValueError(f"M and B must have one shape (m, n), got {M.shape} and {B.shape}")
-    lengths = np.linalg.norm(M, axis=0)
+    columns, values = as_array(M, "M", ndim=2), as_array(B, "B", ndim=2)
+    if columns.shape != values.shape or 0 in columns.shape:
+        raise ValueError(
+            f"M and B must have one shape (m, n), got {columns.shape} and {values.shape}"
+        )
+    lengths = np.linalg.norm(columns, axis=0)
     if (lengths == 0).any():
         raise ValueError(f"columns {np.flatnonzero(lengths == 0).tolist()} of M are zero")
-    M = M / lengths
-    sizes = np.linalg.norm(B, axis=0)
-    B = B - M * (M * B).sum(axis=0)
-    rest = np.linalg.norm(B, axis=0)
+    columns = columns / lengths
+    sizes = np.linalg.norm(values, axis=0)
+    values = values - columns * (columns * values).sum(axis=0)
+    rest = np.linalg.norm(values, axis=0)
     varies = rest > _TOLERANCE * sizes
-    return M, np.where(varies, B / np.where(varies, rest, 1.0), 0.0)
+    return columns, np.where(varies, values / np.where(varies, rest, 1.0), 0.0)
 
 
 def _slope(M: Array, B: Array) -> Array:

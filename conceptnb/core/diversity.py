@@ -189,9 +189,10 @@ def check_diversity(M: ArrayLike, B: ArrayLike, variance: float = 1.0) -> Divers
     rank = int(np.linalg.matrix_rank(occurs))
     margins = np.linalg.norm(_null_space(occurs.T).T @ values, axis=0)
     sizes = np.linalg.norm(values, axis=0)
-    both = np.linalg.svd(np.hstack([occurs, values]), compute_uv=False)
-    last = float(both[2 * n - 1]) if m >= 2 * n else 0.0
+    lengths = np.linalg.svd(occurs, compute_uv=False)
     rows = np.hstack([occurs, values])
+    both = np.linalg.svd(rows, compute_uv=False)
+    last = float(both[2 * n - 1]) if m >= 2 * n else 0.0
     return DiversityReport(
         M=occurs,
         B=values,
@@ -200,9 +201,7 @@ def check_diversity(M: ArrayLike, B: ArrayLike, variance: float = 1.0) -> Divers
         lemma1=_lemma1_condition(occurs),
         theorem2=bool(last > _TOLERANCE * both[0]),
         rank=rank,
-        smallest_singular_value=(
-            float(np.linalg.svd(occurs, compute_uv=False)[n - 1]) if m >= n else 0.0
-        ),
+        smallest_singular_value=float(lengths[n - 1]) if m >= n else 0.0,
         valuation_margins=margins,
         theorem2_singular_value=last,
         repeated=tuple(

@@ -15,6 +15,8 @@ from scipy.spatial import cKDTree
 
 from conceptnb.core.validation import Array, as_array, as_count, as_generator, as_points
 
+Injectivity = Literal["injective", "not injective", "no violation found"]
+
 _ZERO = 1e-9
 """Part of the largest one that a singular value or a ratio of distances needs to count."""
 
@@ -193,21 +195,14 @@ class InjectivityReport:
         not to be; otherwise no violation was found, which is evidence, no proof.
     reason : str
         One sentence.
-    bottleneck : int
-        Smallest dimension that a latent passes through. Below d_z, f cannot be injective.
     smallest_singular_value : float
         Of the Jacobian, minimum over the latents. At 0 the inverse of f, if there is one,
         is not differentiable there; a piecewise linear f is then not injective.
-    closest_ratio : float
-        Minimum of |f(z) - f(z')| / |z - z'| over pairs that are neighbours in x. Far
-        below the smallest singular value, two distant latents nearly collide.
     """
 
-    verdict: Literal["injective", "not injective", "no violation found"]
+    verdict: Injectivity
     reason: str
-    bottleneck: int
     smallest_singular_value: float
-    closest_ratio: float
 
     def __bool__(self) -> bool:
         """Whether nothing speaks against Assumption 1."""
@@ -238,7 +233,8 @@ def check_injectivity(mixing: Mixing, Z: ArrayLike) -> InjectivityReport:
     smallest = float(singular[:, -1].min()) if mixing.d_x >= mixing.d_z else 0.0
     singular_there = smallest <= _ZERO * float(singular.max())
     ratios, slopes = _distance_ratios(latents, mixing(latents), singular[:, 0])
-    verdict, reason = "no violation found", "locally injective at every latent of the sample"
+    verdict: Injectivity = "no violation found"
+    reason = "locally injective at every latent of the sample"
     if bottleneck < mixing.d_z:
         verdict, reason = "not injective", f"d_z = {mixing.d_z} passes through {bottleneck}"
     elif singular_there and isinstance(mixing, (LinearMixing, MLPMixing)):
@@ -249,7 +245,7 @@ def check_injectivity(mixing: Mixing, Z: ArrayLike) -> InjectivityReport:
         verdict, reason = "injective", "the matrix has full column rank"
     elif singular_there:
         reason = "the Jacobian loses rank at a latent of the sample, which decides nothing"
-    return InjectivityReport(verdict, reason, bottleneck, smallest, float(ratios.min()))  # type: ignore[arg-type]
+    return InjectivityReport(verdict, reason, smallest)
 
 
 def _distance_ratios(Z: Array, X: Array, slopes: Array) -> tuple[Array, Array]:

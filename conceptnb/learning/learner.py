@@ -211,34 +211,32 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         state = json.loads(metadata["conceptnb"])
         learner = cls(**state["parameters"])
-        learner._restore(tensors, state)
-        return learner
 
-    def _restore(self, tensors: dict[str, torch.Tensor], state: dict[str, Any]) -> None:
         def part(prefix: str) -> dict[str, torch.Tensor]:
             start = f"{prefix}."
             return {k.removeprefix(start): v for k, v in tensors.items() if k.startswith(start)}
 
         buffers = part("whitening")
         whitening = Whitening(buffers.pop("mean"), buffers.pop("matrix"))
-        self.n_features_in_, inputs = whitening.matrix.shape[1:]
+        learner.n_features_in_, inputs = whitening.matrix.shape[1:]
         if buffers:
             whitening = clustered = ClusterWhitening(whitening, **buffers)
             inputs += clustered.rank
-        self._log_prior = tensors["log_prior"].numpy()
-        self.n_environments_ = m = len(self._log_prior) - 1
+        learner._log_prior = tensors["log_prior"].numpy()
+        learner.n_environments_ = m = len(learner._log_prior) - 1
         training = TrainingConfig(**state["recipe"].pop("training"))
         recipe = Recipe(**state["recipe"], training=training)
-        targets = self.targets
+        targets = learner.targets
         if targets is not None:
             targets = torch.as_tensor(np.asarray(targets).astype(bool))
-        model = recipe.build(inputs, self.n_concepts, m, targets, [0])
+        model = recipe.build(inputs, learner.n_concepts, m, targets, [0])
         model.load_state_dict(part("model"))
-        self.held_out_loss_ = state["held_out_loss"]
+        learner.held_out_loss_ = state["held_out_loss"]
         curve, rows = np.empty((1, 0)), np.empty(0, int)
-        losses = np.array([[self.held_out_loss_]])
-        self._fit = ConceptFit(recipe, model, whitening, curve, curve, losses, rows)
-        self._n_features_out = self.n_concepts
+        losses = np.array([[learner.held_out_loss_]])
+        learner._fit = ConceptFit(recipe, model, whitening, curve, curve, losses, rows)
+        learner._n_features_out = learner.n_concepts
+        return learner
 
     def _rows(self, X: ArrayLike, method: str) -> Array:
         check_is_fitted(self)

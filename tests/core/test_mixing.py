@@ -70,7 +70,6 @@ def test_linear_injectivity_is_decided_by_the_smallest_singular_value():
     report = check_injectivity(LinearMixing(np.array([[3.0, 0.0], [0.0, 0.5], [0.0, 0.0]])), Z)
     assert report.verdict == "injective"
     assert report.smallest_singular_value == pytest.approx(0.5)
-    assert report.closest_ratio >= 0.5 - 1e-12
     singular = check_injectivity(LinearMixing(np.ones((3, 2))), Z)
     assert singular.verdict == "not injective"
     assert not singular
@@ -89,7 +88,7 @@ def test_paper_mlp_can_be_injective_up_to_its_width(d_z, d_x, possible):
 def test_fewer_observations_than_latents_is_never_injective():
     report = check_injectivity(LinearMixing(np.eye(2, 3)), rng().normal(size=(10, 3)))
     assert report.verdict == "not injective"
-    assert report.bottleneck == 2
+    assert "passes through 2" in report.reason
 
 
 def test_distant_collision_is_found_where_the_jacobian_has_full_rank():
@@ -106,7 +105,6 @@ def test_distant_collision_is_found_where_the_jacobian_has_full_rank():
 
     report = check_injectivity(Folded(), [[-1.0], [1.0], [2.0]])
     assert report.smallest_singular_value == pytest.approx(np.sqrt(2))
-    assert report.closest_ratio == 0
     assert report.verdict == "not injective"
 
 
