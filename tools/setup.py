@@ -1,4 +1,4 @@
-"""Make the local environment: `python3 tools/setup.py .venv`, standard library only.
+"""Make the local environment of the book, with the standard library only.
 
 Installs what ``requirements.lock`` pins and the package itself, editable. uv, installed
 into the environment first, does it in seconds; where uv cannot be had or fails, pip does
@@ -8,6 +8,7 @@ next call has nothing to do.
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import shutil
 import subprocess
@@ -20,8 +21,13 @@ LOCK = ROOT / "requirements.lock"
 OLDEST = (3, 11)
 
 
-def main(folder: str) -> int:
-    """Set up `folder` unless its stamp says that nothing has changed."""
+def main(arguments: list[str] | None = None) -> int:
+    """Set the environment up unless its stamp says that nothing has changed."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument(
+        "folder", nargs="?", default=".venv", help="made in the checkout (default: .venv)"
+    )
+    folder = parser.parse_args(arguments).folder
     if sys.version_info < OLDEST:
         print(
             f"Python {'.'.join(map(str, OLDEST))} or newer is needed, and this is "
@@ -30,6 +36,11 @@ def main(folder: str) -> int:
         )
         return 1
     environment = ROOT / folder
+    if _holds_something_else(environment):
+        parser.error(
+            f"folder {folder!r} holds something else than an environment, and setting up would "
+            "delete it: name a folder that is empty or does not exist"
+        )
     stamp = environment / "made-from"
     if stamp.is_file() and stamp.read_text(encoding="utf-8") == _wanted():
         return 0
@@ -63,6 +74,12 @@ def _wanted() -> str:
     return total.hexdigest()
 
 
+def _holds_something_else(path: Path) -> bool:
+    if not path.exists() or (path / "pyvenv.cfg").is_file():
+        return False
+    return not path.is_dir() or any(path.iterdir())
+
+
 def _belongs_here(environment: Path) -> bool:
     """Return whether an environment exists and was made by this Python."""
     settings = environment / "pyvenv.cfg"
@@ -76,4 +93,4 @@ def _run(command: list[str]) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else ".venv"))
+    sys.exit(main())
