@@ -1,16 +1,14 @@
 """Checks of the exercises: they say what is wrong with an answer, not only that it is.
 
-Every exercise with the label ``ex-NAME`` has a check ``check.ex_NAME``. A learner calls it on
-an answer; an answer that is still ``...`` is not wrong, only not there yet::
+The exercise with the label ``ex-NAME`` has the check ``check.ex_NAME``::
 
     from conceptnb import exercises as check
 
     answer = ...
     check.ex_distance(answer)
 
-Each part of the book has one file here, in which its exercises are declared. A file is imported
-when the first of its exercises is used, so that the first parts need no torch. A plain dictionary
-there is a `Choice`: each word on offer, and what is said to it.
+Each part of the book has one file here, imported when the first of its exercises is used, so that
+the first parts need no torch. A plain dictionary there is a `Choice`.
 """
 
 from __future__ import annotations

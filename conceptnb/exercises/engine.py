@@ -42,12 +42,11 @@ class Exercise(ABC):
     right: str = ""
 
     def __call__(self, answer: Any, *given: Any) -> None:
-        """Say whether `answer` is right, or that it is not there yet.
+        """Say whether `answer` is right, or that it is not there yet (``...``).
 
         Parameters
         ----------
         answer : object
-            The learner's answer; ``...`` where there is none.
         *given : object
             What the answer was computed from, where the exercise asks for it.
 

@@ -26,7 +26,6 @@ ex_guessing = Value(  # MC1 and MC2 of a model that finds four answers equally p
     },
 )
 
-
 ex_best_voice = Value(  # the best MC1 with one source, and with one for each category
     lambda by_source: [by_source.mean(axis=1).max(), by_source.max(axis=0).mean()],
     atol=0.002,
@@ -171,7 +170,6 @@ ex_constant = Construction(  # a constant λ, which makes the matrix the mass me
     right="All questions get the same weight, so the matrix gives the mean: a steering vector.",
 )
 
-
 ex_by_hand = Value(  # η(x) = M λ(x) for three training questions (E.3)
     np.array([1, 0]) + 0 * np.array([0, 1]) + 0.5**0.5 * np.array([1, 1]),
     entries="first and second coordinate of η(x)",
@@ -207,7 +205,6 @@ ex_whiten = {  # in which coordinates a single direction leaves no second probe 
     "original": "There the noise is long in one direction, and the probe avoids it.",
     "rotated": "A rotation turns noise and shift alike: nothing changes.",
 }
-
 
 ex_erase = Value(  # what is left of δ when the probe's direction Σ⁻¹ δ is projected out
     np.array([4.0, 1.5]) - 3.25 / (0.25**2 + 1.5**2) * np.array([0.25, 1.5]),

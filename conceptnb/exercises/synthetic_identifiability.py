@@ -334,7 +334,6 @@ ex_ica_works = Construction(  # independent latents that are not Gaussian, by th
     right="Independent and not Gaussian: that is all that ICA asks of latents.",
 )
 
-
 ex_thirty_two_codes = {  # the control of 32 columns: 32 columns that learned nothing
     "chance": "Shuffled rows destroy every correlation. The tickets need not be drawn blindly to "
     "win: a direction close to an atom is close in any sample.",

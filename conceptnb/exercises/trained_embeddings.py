@@ -32,7 +32,6 @@ ex_position = Value(  # the position of the middle of the grid: Section 6, the g
     },
 )
 
-
 ex_linear = Value(  # the fourth image of a square of hues, which the chapter has rendered
     lambda rendered: rendered,
     rtol=0,
@@ -231,7 +230,6 @@ ex_wheel = Value(  # the eigenvalues of the sum over pairs, n Σ x xᵀ for cent
     },
 )
 
-
 _ORDER = np.array([0, 3, 6, 9, 2, 5, 8, 1, 4, 7])
 
 
@@ -322,7 +320,6 @@ ex_untrained_text = Construction(  # cosines of unrelated directions: near zero,
     entries="one cosine for each of six pairs of shapes, the attribute same",
     right="Nothing ties a random image encoder to a random text encoder. Training does.",
 )
-
 
 ex_captions_move = Value(  # the share of the diagonal of the table of seen against wanted shapes
     lambda seen, wanted: np.mean(seen == wanted[:, 4]),
@@ -468,7 +465,6 @@ ex_two_bells = {  # which method needs non-Gaussian components (Comon's theorem)
     "environments": "A conditioned data set is narrow in the direction of its concept.",
     "ica": "Right. A rotated pair of standard normal variables is again one: data cannot tell.",
 }
-
 
 ex_best_of_many = Value(  # the largest η², the squared correlation with a label of two values
     lambda noise, labels: max(float(np.corrcoef(column, labels)[0, 1] ** 2) for column in noise.T),

@@ -23,13 +23,7 @@ class NoBrowserError(RuntimeError):
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """Start the Chromium that is installed on this machine; close it afterwards.
-
-    Raises
-    ------
-    NoBrowserError
-        If none is installed.
-    """
+    """Start the Chromium that is installed on this machine; close it afterwards."""
     executable = next(filter(None, map(shutil.which, _NAMES)), None)
     if executable is None:
         raise NoBrowserError(

@@ -1,9 +1,8 @@
 """Editions of the chapters for a course, from the one source that the site is made from.
 
-The *student edition* has exercises with their starting cells and checks, and no solutions. In
-the *lecturer's edition* the solutions stand in place of the starting cells. Both are notebooks
-for Jupyter without extensions: headings and foldable boxes take the place of the directives
-that only the site can show.
+The *student edition* has no solutions; in the *lecturer's edition* they stand in place of the
+exercises' starting cells. Both are for Jupyter without extensions: headings and foldable boxes
+take the place of directives.
 """
 
 from __future__ import annotations
@@ -43,13 +42,7 @@ _NUMBERED = "**{kind}** ({title})\n\n{body}"  # a theorem, a definition
 
 
 def edit(notebook: NotebookNode, edition: str) -> NotebookNode:
-    """Return an edition of a chapter's notebook, which is changed.
-
-    Raises
-    ------
-    ValueError
-        If there is no such edition.
-    """
+    """Return an edition of a chapter's notebook, which is changed."""
     if edition not in EDITIONS:
         raise ValueError(f"edition={edition!r} is not known; there are {', '.join(EDITIONS)}")
     cells, solving = [], False

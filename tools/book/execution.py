@@ -49,13 +49,7 @@ def stale(project: Project) -> list[Job]:
 
 
 def execute(project: Project, workers: int = 2) -> list[Path]:
-    """Execute what is stale, on one thread per worker; return the chapters that ran.
-
-    Raises
-    ------
-    ChapterError
-        If a cell of any chapter raises; the message names chapter and error.
-    """
+    """Execute what is stale, on one thread per worker; return the chapters that ran."""
     jobs = stale(project)
     if not jobs:
         return []

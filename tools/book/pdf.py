@@ -1,12 +1,8 @@
 """The whole book as one PDF, printed from the pages of the built site.
 
-The articles are joined into one page in the order of the contents, so that links between
-chapters stay inside the document, and a headless Chromium prints it. The reference of the
-package is left out: it is for looking things up while writing code.
-
-Sphinx's own ``singlehtml`` would make the joining needless, but stops at the first definition:
-sphinx_exercise registers its boxes for that builder by name and sphinx_proof does not. It would
-be a second build of the book, too.
+The articles, without the reference of the package, are joined into one page in the order of the
+contents, so that links between chapters stay inside, and a headless Chromium prints it. (Sphinx's
+own ``singlehtml`` stops at the first definition: sphinx_proof has no box for that builder.)
 """
 
 from __future__ import annotations
@@ -37,13 +33,7 @@ class PrintError(RuntimeError):
 
 
 def build(project: Project, browser: Browser) -> Path:
-    """Print the built site into ``_build/html/NAME.pdf`` and return its path.
-
-    Raises
-    ------
-    PrintError
-        If the site is not built, or a picture of it does not load.
-    """
+    """Print the built site into ``_build/html/NAME.pdf`` and return its path."""
     if not (project.html / "index.html").is_file():
         raise PrintError("the site is not built: run `make book` first")
     target = project.html / f"{project.name}.pdf"
@@ -93,13 +83,7 @@ def join(project: Project) -> str:
 
 
 def read_page(project: Project, page: str) -> tuple[list[Tag], Tag]:
-    """Return a page's stylesheets and MathJax, and its article without what is for a screen alone.
-
-    Raises
-    ------
-    PrintError
-        If the page holds no article.
-    """
+    """Return a page's stylesheets and MathJax, and its article without what is for a screen."""
     text = (project.html / f"{page}.html").read_text(encoding="utf-8")
     soup = BeautifulSoup(text, "html.parser")
     head = soup.select("head > link[rel=stylesheet]")

@@ -15,13 +15,7 @@ from sphinx_external_toc.parsing import parse_toc_yaml
 
 @dataclass(frozen=True)
 class Project:
-    """A checkout of the book, whose `root` holds ``pyproject.toml``, ``_toc.yml``, ``notebooks/``.
-
-    Raises
-    ------
-    ValueError
-        If `root` holds no ``_toc.yml``: the build has to be started in a checkout.
-    """
+    """A checkout of the book: `root` holds ``pyproject.toml``, ``_toc.yml``, ``notebooks/``."""
 
     root: Path
 

@@ -27,14 +27,7 @@ class SiteError(RuntimeError):
 
 
 def build(project: Project) -> bool:
-    """Build the site unless it is up to date; return whether anything was built.
-
-    Raises
-    ------
-    SiteError
-        If Sphinx reports a warning or an error: a broken cross-reference, a label used
-        twice, a page that is in no table of contents.
-    """
+    """Build the site unless it is up to date; return whether anything was built."""
     stamp, fingerprint = project.html / ".fingerprint", fingerprints.of_site(project)
     if stamp.is_file() and stamp.read_text(encoding="utf-8") == fingerprint:
         return False
@@ -80,13 +73,7 @@ def stage(project: Project) -> Path:
 
 
 def check_links(project: Project) -> None:
-    """Ask every address that the staged pages link to whether it still answers.
-
-    Raises
-    ------
-    SiteError
-        If one does not.
-    """
+    """Ask every address that the staged pages link to whether it still answers."""
     _run_sphinx(project.built / "source", project.built / "links", builder="linkcheck")
 
 

@@ -1,11 +1,8 @@
 """Slides of every chapter, made from the pages of the built site.
 
-A section is a slide, with all that is in it but proofs and solutions: definitions and theorems,
-equations, tables, lists, code with its output, figures with their captions. Of its paragraphs
-the first is shown, and the others are notes; in the window, ``slides.js`` lets what does not fit
-go on to another slide. The site's own stylesheet and MathJax are used, so that slides need no
-network either. (nbconvert's slides show directives as source, and its reveal.js comes from
-another host.)
+A section is a slide, with all that is in it but proofs and solutions. Of its paragraphs the first
+is shown, and the others are notes; ``slides.js`` lets what does not fit go on to another slide.
+(nbconvert's slides show directives as source, and need the network for reveal.js.)
 """
 
 from __future__ import annotations
