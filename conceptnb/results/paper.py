@@ -14,10 +14,10 @@ from typing import Any
 
 from conceptnb.results.show import Table
 
-__all__ = ["as_printed", "printed", "printed_names"]
+__all__ = ["as_printed", "printed"]
 
 
-def printed_names() -> list[str]:
+def _names() -> list[str]:
     """Return the names that `printed` knows."""
     return [name for name, content in _all().items() if isinstance(content, dict)]
 
@@ -28,7 +28,7 @@ def printed(name: str) -> dict[str, Any]:
     Parameters
     ----------
     name : str
-        One of `printed_names`: ``"table1_table7"`` (synthetic data), ``"table2"``, ``"table3"``,
+        One of ``"table1_table7"`` (synthetic data), ``"table2"``, ``"table3"``,
         ``"table4"`` (valuations of CLIP models on 3D Shapes), ``"table5_correlation_ViT_RN"``,
         ``"table6"`` (steering LLaMA-7B on TruthfulQA).
 
@@ -47,10 +47,8 @@ def printed(name: str) -> dict[str, Any]:
     >>> printed("table1_table7")["rows"][0]
     ['linear', 2, 3, 4, [0.98, 0.01], [0.98, 0.03]]
     """
-    if name not in printed_names():
-        raise ValueError(
-            f"name={name!r} is none of the paper's tables: {', '.join(printed_names())}"
-        )
+    if name not in _names():
+        raise ValueError(f"name={name!r} is none of the paper's tables: {', '.join(_names())}")
     return copy.deepcopy(_all()[name])
 
 

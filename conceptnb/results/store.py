@@ -170,11 +170,6 @@ def names(where: Path | None = None) -> list[str]:
     return sorted(path.stem for path in (where or folder()).glob("*.json"))
 
 
-def is_stale(result: Result) -> bool:
-    """Return whether code or data behind a table have changed since it was computed."""
-    return bool(changes(result.modules, result.code))
-
-
 def without_times(value: Any) -> Any:
     """Return rows, runs or a whole table as plain values, without what differs from run to run."""
     if isinstance(value, Result):
@@ -229,7 +224,7 @@ def _html(result: Result) -> str:
         html.escape(result.cpu),
         ", ".join(f"{library} {number}" for library, number in result.versions.items()),
     ]
-    if is_stale(result):
+    if changes(result.modules, result.code):
         facts.append("<strong>computed by an earlier version of the code</strong>")
     return f'<div class="computed">{table}<p class="provenance">{" · ".join(facts)}</p></div>'
 

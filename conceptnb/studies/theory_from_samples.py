@@ -45,7 +45,7 @@ class Quadratics:
         return np.einsum("si,eij,sj->se", U, self.Q, U) / 2 - U @ self.l.T + self.k
 
 
-class LinearInstance(NamedTuple):
+class _LinearInstance(NamedTuple):
     """Ground truth of the experiment: three atoms in four dimensions, seen in six."""
 
     base: GaussianMixture
@@ -54,14 +54,14 @@ class LinearInstance(NamedTuple):
     mixing: LinearMixing
 
 
-def linear_instance(rng: np.random.Generator) -> LinearInstance:
+def linear_instance(rng: np.random.Generator) -> _LinearInstance:
     """Draw an overlapping mixture, atoms, the planner's design and a random linear f."""
     d_z = 4
     means = as_generator(rng).uniform(-0.5, 0.5, size=(3, d_z))
     base = GaussianMixture(np.ones(3), means, np.tile(0.3 * np.eye(d_z), (3, 1, 1)))
     atoms = np.linalg.qr(rng.standard_normal((d_z, d_z)))[0][:3] + 0.2 * rng.standard_normal((3, 4))
     design = propose_design(3, _VARIANCE, base, atoms)
-    return LinearInstance(base, atoms, design, LinearMixing.random(d_z, 6, rng))
+    return _LinearInstance(base, atoms, design, LinearMixing.random(d_z, 6, rng))
 
 
 def estimate_ratios(base: Array, environments: list[Array]) -> Quadratics:
@@ -113,7 +113,7 @@ def _recover_quadratics(full: Quadratics, halves: tuple[Quadratics, Quadratics])
 
 
 def recover_from_samples(
-    instance: LinearInstance,
+    instance: _LinearInstance,
     samples: int,
     rng: np.random.Generator,
     *,
@@ -184,7 +184,7 @@ def estimation_errors(
     return rows
 
 
-def _standard_valuations(instance: LinearInstance, Z: Array, order: np.ndarray) -> Array:
+def _standard_valuations(instance: _LinearInstance, Z: Array, order: np.ndarray) -> Array:
     """Bring true valuations to the standard form of Step 1: in σ, centred and signed like B."""
     design = instance.design
     sigma = design.variance**0.5

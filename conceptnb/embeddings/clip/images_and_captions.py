@@ -22,7 +22,7 @@ TOLERANCE = {"scale": 1, "orientation": 2}
 """Steps on the grid that a prediction may be off: neighbours hardly differ in an image."""
 
 
-def class_embeddings(
+def _class_embeddings(
     model: ClipModel, factor: str, rng: np.random.Generator, *, n_captions: int = 100
 ) -> NDArray[np.floating]:
     """Embed the values of a factor as unit text vectors (n_values, dimension).
@@ -58,7 +58,7 @@ def zero_shot(
         Names; all six by default.
     """
     images = unit(embeddings)
-    found = [(images @ class_embeddings(model, name, rng).T).argmax(axis=1) for name in factors]
+    found = [(images @ _class_embeddings(model, name, rng).T).argmax(axis=1) for name in factors]
     return np.stack(found, axis=1)
 
 
@@ -132,7 +132,7 @@ def text_agreement(
         difference with the captions of another pair.
     """
     labels = check_factors(factors)[:, factor_index(factor)]
-    texts = class_embeddings(model, factor, rng)
+    texts = _class_embeddings(model, factor, rng)
     if (missing := np.setdiff1d(np.arange(len(texts)), labels)).size:
         raise ValueError(f"{factor}={missing[0]} has no image; embed more images")
     images = value_means(unit(Z), labels)
