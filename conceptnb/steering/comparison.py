@@ -39,7 +39,7 @@ class Settings:
     preface : str
         Text before every prompt when answers are scored.
     batch_size : int
-        Questions or texts per forward pass.
+        Texts per forward pass.
     """
 
     heads: tuple[int, ...] = (8, 16)
@@ -159,5 +159,4 @@ class Fold:
         return Training.on(questions, self._activations, self._model, self._tokenizer, rng)
 
     def _score(self, questions: Sequence[Question]) -> AnswerScorer:
-        preface, size = self.settings.preface, self.settings.batch_size
-        return AnswerScorer(self._model, self._tokenizer, questions, preface, batch_size=size)
+        return AnswerScorer(self._model, self._tokenizer, questions, self.settings.preface)

@@ -7,12 +7,14 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from conceptnb.core.table_files import read_table, read_text, require_columns
 
 _COLUMNS = ("question", "best_answer", "incorrect_answers")
 _SEPARATOR = ";"
+
+PromptStyle = Literal["paper", "lm-eval"]
 
 
 @dataclass(frozen=True)
@@ -56,9 +58,25 @@ class Question:
         if not (0 <= self.best < len(self.answers) and self.true[self.best]):
             raise ValueError(f"best={self.best} of question {self.id!r} is not a true answer")
 
-    def prompt(self, preface: str = "") -> str:
-        """Prompt of the original method: ``Q: {question} A:``, after an optional preface."""
-        return f"{preface}Q: {self.text} A:"
+    def prompt(self, preface: str = "", style: PromptStyle = "paper") -> str:
+        """Return the question as it is put to a model, after an optional preface.
+
+        Parameters
+        ----------
+        preface : str
+            Taken as it is: the space or blank line after it belongs to it.
+        style : str
+            ``"paper"`` for the original method's ``Q: {question} A:``; ``"lm-eval"`` for that of
+            lm-evaluation-harness, where the answer begins on a line of its own.
+
+        Raises
+        ------
+        ValueError
+            If there is no such style.
+        """
+        if style not in get_args(PromptStyle):
+            raise ValueError(f"prompt is {style!r}; give 'paper' or 'lm-eval'")
+        return f"{preface}Q: {self.text}{' ' if style == 'paper' else chr(10)}A:"
 
 
 def check_questions(questions: list[Question]) -> None:

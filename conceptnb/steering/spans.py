@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedTokenizerBase
 
-from conceptnb.steering.questions import Question
+from conceptnb.steering.questions import PromptStyle, Question
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,21 @@ class Encoded:
 
 
 def encode_questions(
-    tokenizer: PreTrainedTokenizerBase, questions: Sequence[Question], preface: str = ""
+    tokenizer: PreTrainedTokenizerBase,
+    questions: Sequence[Question],
+    preface: str = "",
+    style: PromptStyle = "paper",
 ) -> list[list[Encoded]]:
     """Return every question's prompt with each of its answers, as tokens.
+
+    Parameters
+    ----------
+    tokenizer
+        One that keeps character offsets.
+    questions : sequence of Question
+    preface, style : str
+        As in `Question.prompt`. In the style of lm-evaluation-harness an answer begins, as
+        there, after as many tokens as the prompt alone has.
 
     Raises
     ------
@@ -41,18 +53,28 @@ def encode_questions(
             f"tokenizer {type(tokenizer).__name__} keeps no character offsets; "
             "load it with use_fast=True"
         )
-    return [[_encode(tokenizer, q.prompt(preface), a) for a in q.answers] for q in questions]
+    return [_encode(tokenizer, q, q.prompt(preface, style), style) for q in questions]
 
 
-def _encode(tokenizer: PreTrainedTokenizerBase, prompt: str, answer: str) -> Encoded:
-    """Tokenize `prompt` and `answer` as one text and find the answer's tokens."""
-    found = tokenizer(f"{prompt} {answer}", return_offsets_mapping=True)
-    ids, offsets = found["input_ids"], found["offset_mapping"]
-    inside = [i for i, (_, end) in enumerate(offsets) if end > len(prompt)]
-    if not inside:
-        raise ValueError(f"answer {answer!r} has no token of its own")
-    # Tokenizers that close a text with a special token give it the empty span (0, 0).
-    return Encoded(tuple(ids[: inside[-1] + 1]), inside[0])
+def _encode(
+    tokenizer: PreTrainedTokenizerBase, question: Question, prompt: str, style: PromptStyle
+) -> list[Encoded]:
+    """Tokenize `prompt` and each answer as one text and find the answer's tokens."""
+    texts = [f"{prompt} {answer}" for answer in question.answers]
+    found = tokenizer(texts, return_offsets_mapping=True)
+    counted = len(tokenizer(prompt)["input_ids"]) if style == "lm-eval" else 0
+    encoded = []
+    for k, ids in enumerate(found["input_ids"]):
+        ends = [end for _, end in found["offset_mapping"][k]]
+        inside = [i for i, end in enumerate(ends) if end > len(prompt) and i >= counted]
+        if not inside:
+            raise ValueError(
+                f"answer {question.answers[k]!r} to question {question.id!r} has no token of its "
+                "own; leave it out"
+            )
+        # Tokenizers that close a text with a special token give it the empty span (0, 0).
+        encoded.append(Encoded(tuple(ids[: inside[-1] + 1]), inside[0]))
+    return encoded
 
 
 def pad(rows: Sequence[Sequence[int]], side: str) -> tuple[Tensor, Tensor]:

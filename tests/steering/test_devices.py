@@ -50,7 +50,7 @@ def test_memory_limits_put_layers_on_disk_and_answers_stay_the_same(tokenizer, c
     steer = Intervention(torch.randn(find_heads(whole).shape))
     for steering in (None, steer):
         one, other = (
-            AnswerScorer(m, tokenizer, questions, batch_size=3).score(steering)
+            AnswerScorer(m, tokenizer, questions, memory=0).score(steering)
             for m in (whole, spread)
         )
         for question in questions:
@@ -75,7 +75,7 @@ def test_log_probabilities_under_an_intervention_are_those_of_the_whole_model(
             return steer.select(torch.tensor([of[text] for text in texts]))
 
     plain, one, other = (
-        AnswerScorer(model, tokenizer, questions, batch_size=3).score(steering)
+        AnswerScorer(model, tokenizer, questions, memory=0).score(steering)
         for model, steering in ((whole, None), (whole, ByText()), (spread, ByText()))
     )
     for question in questions:

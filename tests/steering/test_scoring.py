@@ -36,15 +36,15 @@ def offsets(model, batch=None, seed=0):
 
 
 @torch.no_grad()
-def one_by_one(model, tokenizer, question, steer=None, edit="predicting"):
+def one_by_one(model, tokenizer, question, steer=None, edit="predicting", preface=""):
     """No batch, no padding, no cache, and the answer found by tokenizing the prompt alone."""
     scores = []
     for answer in question.answers:
-        prompt = tokenizer(question.prompt())["input_ids"]
-        ids = tokenizer(f"{question.prompt()} {answer}")["input_ids"]
+        prompt = tokenizer(question.prompt(preface))["input_ids"]
+        ids = tokenizer(f"{question.prompt(preface)} {answer}")["input_ids"]
         assert ids[: len(prompt)] == prompt
         index = torch.arange(len(ids))[None]
-        first = len(prompt) - 1 if edit == "predicting" else len(prompt)
+        first = {"predicting": len(prompt) - 1, "answer": len(prompt), "all": 0}[edit]
         mask = index >= first
         inputs = torch.tensor([ids])
         if steer is None:
@@ -57,19 +57,21 @@ def one_by_one(model, tokenizer, question, steer=None, edit="predicting"):
     return np.array(scores)
 
 
-@pytest.mark.parametrize("edit", ["predicting", "answer"])
-def test_log_probabilities_equal_one_by_one(model, tokenizer, questions, edit):
-    scorer = AnswerScorer(model, tokenizer, questions, edit=edit, batch_size=3)
-    steer = Intervention(offsets(model))
+@pytest.mark.parametrize(
+    ("edit", "memory"), [("predicting", 0), ("predicting", 2), ("answer", 0.001), ("all", 2)]
+)
+def test_log_probabilities_equal_one_by_one(model, tokenizer, questions, corpus, edit, memory):
+    # Longer than the sliding windows among the models.
+    preface = (corpus.document(np.random.default_rng(0)) + " ") * 2 if memory else ""
+    scorer = AnswerScorer(model, tokenizer, questions, preface, edit=edit, memory=memory)
+    steer = Intervention(0.5 * offsets(model))
     plain, steered = scorer.score(), scorer.score(steer)
-    for question in questions:
+    for question in questions[-2:] if preface else questions:
         if edit == "predicting":
-            np.testing.assert_allclose(
-                plain[question.id], one_by_one(model, tokenizer, question), atol=1e-4
-            )
-        np.testing.assert_allclose(
-            steered[question.id], one_by_one(model, tokenizer, question, steer, edit), atol=1e-4
-        )
+            alone = one_by_one(model, tokenizer, question, preface=preface)
+            np.testing.assert_allclose(plain[question.id], alone, atol=1e-4)
+        alone = one_by_one(model, tokenizer, question, steer, edit, preface)
+        np.testing.assert_allclose(steered[question.id], alone, atol=1e-4)
 
 
 def test_each_question_gets_its_own_intervention(llama, tokenizer, questions):
@@ -80,7 +82,7 @@ def test_each_question_gets_its_own_intervention(llama, tokenizer, questions):
         def for_texts(self, texts):
             return Intervention(table[[of[text] for text in texts]])
 
-    scores = AnswerScorer(llama, tokenizer, questions, batch_size=3).score(ByText())
+    scores = AnswerScorer(llama, tokenizer, questions, memory=0).score(ByText())
     for row, question in enumerate(questions):
         alone = one_by_one(llama, tokenizer, question, Intervention(table[row]))
         np.testing.assert_allclose(scores[question.id], alone, atol=1e-4)
@@ -99,8 +101,8 @@ def test_steering_changes_answers_and_zero_does_not(llama, tokenizer, questions)
 
 
 def test_order_of_questions_does_not_matter(llama, tokenizer, questions):
-    one = AnswerScorer(llama, tokenizer, questions, batch_size=3).score()
-    other = AnswerScorer(llama, tokenizer, questions[::-1], batch_size=5).score()
+    one = AnswerScorer(llama, tokenizer, questions, memory=0).score()
+    other = AnswerScorer(llama, tokenizer, questions[::-1], memory=0.001).score()
     for question in questions:
         np.testing.assert_allclose(one[question.id], other[question.id], atol=1e-4)
 
@@ -135,6 +137,26 @@ def test_span_without_offsets_is_refused():
 
     with pytest.raises(ValueError, match="use_fast=True"):
         encode_questions(Slow(), [Question("q", "t", ("a", "b"), (True, False))])
+
+
+def test_answers_in_the_style_of_lm_eval_begin_after_the_prompts_tokens():
+    tokenizer = byte_level_tokenizer.cache
+    asked = Question("q", "what is this?", ("it is", "it isn't", "an answer"), (True, False, False))
+    context = "Q: a?\nA: b\n\nQ: what is this?\nA:"
+    found = encode_questions(tokenizer, [asked], "Q: a?\nA: b\n\n", "lm-eval")[0]
+    for pair, answer in zip(found, asked.answers, strict=True):
+        whole = tokenizer(f"{context} {answer}")["input_ids"]
+        assert pair.ids == tuple(whole)
+        assert pair.start == len(tokenizer(context)["input_ids"])
+
+
+def test_a_model_that_does_not_follow_the_mask_is_refused(tokenizer, questions, models):
+    deaf = type(models["llama"])(models["llama"].config).eval()
+    deaf.load_state_dict(models["llama"].state_dict())
+    forward = deaf.forward
+    deaf.forward = lambda attention_mask=None, **rest: forward(**rest)
+    with pytest.raises(ValueError, match="does not follow an attention mask"):
+        AnswerScorer(deaf, tokenizer, questions)
 
 
 def scores_by_hand(question, p):
@@ -221,8 +243,12 @@ def test_errors_say_what_to_do(llama, tokenizer, questions):
         AnswerScorer(llama, tokenizer, [questions[0], questions[0]])
     with pytest.raises(ValueError, match="empty"):
         AnswerScorer(llama, tokenizer, [])
-    with pytest.raises(ValueError, match="'predicting' or 'answer'"):
-        AnswerScorer(llama, tokenizer, questions, edit="all")
+    with pytest.raises(ValueError, match="'predicting', 'answer' or 'all'"):
+        AnswerScorer(llama, tokenizer, questions, edit="some")
+    with pytest.raises(ValueError, match="'paper' or 'lm-eval'"):
+        AnswerScorer(llama, tokenizer, questions, prompt="chat")
+    with pytest.raises(ValueError, match="answer ' ' to question 'q' has no token"):
+        AnswerScorer(llama, tokenizer, [Question("q", "t", ("a", " "), (True, False))])
     with pytest.raises(ValueError, match="fewer than two tokens"):
         NeutralTexts(llama, tokenizer, [""])
     with pytest.raises(ValueError, match="not a true answer"):
