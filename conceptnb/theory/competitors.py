@@ -133,7 +133,7 @@ class Competitor:
 
 
 def competitor(
-    M: ArrayLike, B: ArrayLike, atom: int, rng: np.random.Generator, attempts: int = 20
+    M: ArrayLike, B: ArrayLike, atom: int, rng: np.random.Generator, attempts: int = 60
 ) -> Competitor:
     r"""Construct a second model with the same log ratios in which an atom is another one.
 
@@ -178,7 +178,8 @@ def competitor(
             return Competitor("flow", M, B, M, B, zero, centre, 1.0, direction, np.eye(n))
         found = _reparametrisation(M, B, centre, rng)
         cloud = _ball(found.centre, found.radius, 200, rng)
-        if found.mismatch(cloud) < 1e-9 and found.bend(cloud, atom) > 1e-7:
+        steep = np.linalg.svd(found.slope, compute_uv=False)[-1]
+        if steep > 1e-3 and found.mismatch(cloud) < 1e-10 and found.bend(cloud, atom) > 1e-6:
             return found
     raise RuntimeError(f"no second model found in {attempts} attempts for atom {atom}")
 
@@ -243,7 +244,7 @@ def _reparametrisation(M: Array, B: Array, centre: Array, rng: np.random.Generat
         into = into + second @ first.T
     constants = (_ratios(M, B, centre[None]) - _ratios(other_M, other_B, start[None]))[0]
     return Competitor(
-        "reparametrisation", M, B, other_M, other_B, constants, centre, 0.05, start, into
+        "reparametrisation", M, B, other_M, other_B, constants, centre, 0.1, start, into
     )
 
 
