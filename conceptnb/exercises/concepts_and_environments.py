@@ -53,7 +53,7 @@ ex_how_many = Value(  # smallest over largest singular value of n atoms in R^6, 
 
 ex_definition_4 = Value(  # the valuation in another unit, with another zero: Definition 4, (4)
     -3.0 * (1.5 + np.dot([1.0, 0.6, 1.2], [0.2, -0.5, 1.0])),
-    right="A plus sign, as in (33) and (34) of the paper's appendix, and unlike its (4).",
+    right="A plus sign, as in (34) of the paper's appendix, and unlike its (4) and (33).",
     mistakes={
         "You used the minus sign that the paper prints in (4). Take a point with <a, z> = b and "
         "compute its valuation for them.": -3.0 * (1.5 - 1.1),

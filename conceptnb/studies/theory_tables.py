@@ -10,17 +10,20 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from conceptnb.core.concepts import random_atoms
 from conceptnb.core.design import EnvironmentDesign
 from conceptnb.core.distributions import random_mixture
 from conceptnb.core.planner import random_design, tree_design
+from conceptnb.core.scores import match_columns
 from conceptnb.core.validation import Array, as_generator
 from conceptnb.studies.runner import Plan, Row, Sample, Study, Task
 from conceptnb.studies.summarise import grouped, summary
 from conceptnb.studies.theory_from_samples import SIZES, estimation_errors
 from conceptnb.theory import counterexamples
 from conceptnb.theory.counterexamples import ModelPair, ambiguity
+from conceptnb.theory.legendre import canonical_atoms, recover_from_poles
 from conceptnb.theory.nonlinear_map import Diffeomorphism, SmoothMixing
 from conceptnb.theory.observables import Instance, Observables
 from conceptnb.theory.standard_form import StandardForm, standard_form
@@ -47,6 +50,10 @@ PAIRS: dict[str, Callable[[np.random.Generator], ModelPair]] = {
     "ambiguity": ambiguity,
     "ambiguity with the sign of (4)": partial(ambiguity, shift_sign=-1.0),
 }
+_SPREAD = (0.5, 2.0)
+"""Factors by which the variances of `recover_by_poles` differ from the design's."""
+_POINTS = 400
+"""Points that its learner may choose starting points from."""
 _CONTROL_SHIFT = 0.5
 """How far the control moves a valuation, in σ."""
 _NOT_RECOVERED: Row = {"M_right": False, "B_error": None, "correlation": 0.0}
@@ -126,6 +133,26 @@ def recover_nested(seeds: Sequence[int], mislabelled: bool = False) -> list[Row]
         model = StandardForm(M, B, constants(prepared, M, B))
         rows.append({"seed": seed, **_compared(instance, seen, model, rng)})
     return rows
+
+
+def recover_by_poles(seeds: Sequence[int], mislabelled: bool = False) -> list[Row]:
+    """Draw an instance with unequal variances for each seed, and recover it from poles.
+
+    Parameters
+    ----------
+    seeds : sequence of int
+    mislabelled : bool
+        A control: give the learner each environment's log ratio under the next one's number.
+
+    Returns
+    -------
+    list of dict
+        ``seed, n, m, d_z, misfit, attempts``; ``M_right``, whether all columns of M have
+        cosine above 1 - 1e-8 with the true ones; ``B_error``, the largest of B in units of
+        each atom's smallest noise; ``correlation``, the smallest over atoms of recovered
+        with true valuations on new base samples.
+    """
+    return [_recover_from_points(seed, mislabelled) for seed in seeds]
 
 
 def violation(
@@ -263,6 +290,64 @@ def trial_pair(name: str, seed: int, samples: int = 100_000, moved: float = 0.0)
     if pair.first.encoder is not None:
         row["agreement"] = float(pair.agreement(20_000, rng).min())
     return [row]
+
+
+def _recover_from_points(seed: int, mislabelled: bool) -> Row:
+    rng = np.random.default_rng([21, seed])
+    instance = draw_instance(rng)
+    design = instance.design
+    variances = design.variance * rng.uniform(*_SPREAD, size=design.M.shape)
+    used = design.M > 0
+    M = np.where(used, 1 / variances, 0.0)
+    B = np.where(used, design.B * design.variance / variances, 0.0)
+
+    def ratios(U: Array) -> Array:
+        v = instance.warp.inverse(U) @ instance.atoms.T
+        return np.roll(v**2 @ M.T / 2 - v @ B.T, int(mislabelled), axis=1)
+
+    Z = instance.base.sample(4 * _POINTS, rng)
+    Z = Z[~_holds_minimum(M, B, Z @ instance.atoms.T)][:_POINTS]
+    seen = Observables(ratios, instance.warp(Z), len(M))
+    row: Row = {"seed": seed, "n": M.shape[1], "m": len(M), "d_z": Z.shape[1]}
+    try:
+        found = recover_from_poles(seen, rng)
+    except (RuntimeError, ValueError) as error:  # kept as a row: a failure is a result
+        nothing = {"misfit": None, "attempts": 0, "M_right": False, "B_error": None}
+        return row | nothing | {"correlation": 0.0, "failure": str(error)}
+    fresh = instance.base.sample(200, rng)
+    learned = evaluate_valuations(seen, found.model, instance.warp(fresh))
+    return row | {
+        "misfit": found.misfit,
+        "attempts": found.attempts,
+        **_errors(M, B, found.model.M, found.model.B),
+        "correlation": float(np.abs(match_columns(fresh @ instance.atoms.T, learned)[2]).min()),
+        "failure": "",
+    }
+
+
+def _holds_minimum(M: Array, B: Array, valuations: Array) -> np.ndarray:
+    """Tell at which points some w of one sign annihilates D(z): a minimum of w·G."""
+    slope = M * valuations[:, None] - B
+    kernel = np.linalg.svd(slope)[0][:, :, M.shape[1] :]
+    if kernel.shape[2] == 1:
+        trial = kernel
+    else:
+        angles = np.linspace(0, np.pi, 181)
+        trial = kernel[:, :, :1] * np.cos(angles) + kernel[:, :, 1:2] * np.sin(angles)
+    one_sign = (trial > -1e-3).all(axis=1) | (trial < 1e-3).all(axis=1)
+    return np.asarray(one_sign.any(axis=1))
+
+
+def _errors(M: Array, B: Array, other_M: Array, other_B: Array) -> Row:
+    M, B = canonical_atoms(M, B)[:2]
+    if M.shape != other_M.shape:
+        return {"M_right": False, "B_error": None}
+    unit, other = (columns / np.linalg.norm(columns, axis=0) for columns in (M, other_M))
+    cosines = np.abs(unit.T @ other)
+    order = linear_sum_assignment(-cosines)[1]
+    right = bool((cosines[np.arange(len(order)), order] > 1 - 1e-8).all())
+    gap = np.abs(np.abs(other_B[:, order]) - np.abs(B)).max()
+    return {"M_right": right, "B_error": float(gap) if right else None}
 
 
 def _observables(instance: Instance, rng: np.random.Generator, mislabelled: bool) -> Observables:

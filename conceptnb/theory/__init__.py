@@ -6,7 +6,9 @@ The modules, in the order in which a reader needs them:
 - `standard_form`, `theorem1`: Theorem 1's proof, one function per step;
 - `theorem2`: the shorter proof with 2n + 1 environments;
 - `read_off`: what the true log-odds of a single point determine;
-- `two_sample`, `counterexamples`: what goes wrong without each assumption.
+- `legendre`: recovery without minima, from the poles of V(w) = w·G;
+- `two_sample`, `counterexamples`: what goes wrong without each assumption;
+- `competitors`: for each design and atom, a second model with the same data.
 """
 
 from __future__ import annotations

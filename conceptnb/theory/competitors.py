@@ -233,9 +233,9 @@ def _reparametrisation(M: Array, B: Array, centre: Array, rng: np.random.Generat
         other_B[:, k] = (B[:, k] if same else 0.0) + 0.5 * size * change
     start[hidden] += 0.3 * size * rng.standard_normal(len(hidden))
     space = null_space(span.T, rcond=_TOLERANCE) if len(hidden) else np.eye(m)
-    for i, j in itertools.combinations(np.flatnonzero(seen), 2):
+    for i, j in itertools.combinations(np.flatnonzero(seen).tolist(), 2):
         if np.linalg.matrix_rank(space.T @ M[:, [i, j]], tol=_TOLERANCE) < 2:
-            _turn_pair(M, B, space, (i, j), other_M, other_B, start, rng)
+            _turn_pair(M, B, space, [i, j], other_M, other_B, start, rng)
             break
     other_slope = other_M * start - other_B
     into = np.linalg.pinv(other_slope, rcond=1e-9) @ slope
@@ -252,7 +252,7 @@ def _turn_pair(
     M: Array,
     B: Array,
     space: Array,
-    pair: tuple[int, int],
+    index: list[int],
     other_M: Array,
     other_B: Array,
     start: Array,
@@ -262,7 +262,6 @@ def _turn_pair(
 
     What the turn does outside that space, the atoms that no w shows make good.
     """
-    index = list(pair)
     columns = space.T @ M[:, index]
     ratios = np.sqrt((columns**2).sum(axis=0) / (columns[:, 0] ** 2).sum())
     cos, sin = np.cos(np.pi / 5), np.sin(np.pi / 5)
@@ -280,8 +279,8 @@ def _turn_pair(
 def _within(span: Array, support: np.ndarray) -> Array:
     """Basis of the vectors in the span of some columns that vanish off the support."""
     outside = np.eye(len(support))[~support]
-    basis = np.linalg.svd(span, full_matrices=False)
-    basis = basis[0][:, basis[1] > _TOLERANCE * max(basis[1][0], 1e-300)]
+    axes, sizes, _ = np.linalg.svd(span, full_matrices=False)
+    basis = axes[:, sizes > _TOLERANCE * max(sizes[0], 1e-300)]
     if not len(outside):
         return basis
     return basis @ null_space(outside @ basis, rcond=_TOLERANCE)

@@ -193,8 +193,10 @@ def ambiguity(rng: np.random.Generator, shift_sign: float = 1.0) -> ModelPair:
     r"""Definition 4's freedom: permutation, sign, scale, shift and a linear map at once.
 
     Here :math:`\tilde z = T(z + w)`, :math:`\tilde a = \lambda_i T^{-\top} a_i` and
-    :math:`\tilde b = \lambda_i (b + \langle a_i, w\rangle)`. Equation (4) prints
-    :math:`b - Aw`, while (34) has the plus that makes the observations agree.
+    :math:`\tilde b = \lambda_i (b + \langle a_i, w\rangle)`, where Definition 4 leaves the
+    scale out of :math:`\tilde A^e`. All :math:`|\lambda_i|` are equal, as Assumption 3 has
+    one variance. Equation (4) prints :math:`b - Aw`; (34) has the plus that makes the
+    observations agree.
 
     Parameters
     ----------

@@ -277,12 +277,13 @@ def _poles(t: Array, V: Array, n: int) -> tuple[Array, Array] | None:
 def _read_poles(
     paths: list[tuple[Array, Array]], w: Array, lines: Array, n: int
 ) -> tuple[Array, Array] | None:
-    """Initial M and B from the poles and residues on all lines, or None."""
+    """Return initial M and B from the poles and residues on all lines, or None."""
     found = [_poles(t, V, n) for t, V in paths]
     if any(one is None for one in found):
         return None
     # M is scaled so that w·M = 1; on the line a pole t has v·M = -1/t, linear in v.
-    slopes, levels = [], []
+    slopes: list[Array] = []
+    levels: list[Array] = []
     for one in found:
         assert one is not None
         t, residue = one
@@ -343,7 +344,7 @@ def _fit(W: Array, V: Array, M: Array, B: Array) -> tuple[StandardForm, float]:
         if np.mean(fit.fun**2) > _HOPELESS**2:
             break
     M, B, constants = split(fit.x)
-    M, B, shift = _canonical(M, B)
+    M, B, shift = canonical_atoms(M, B)
     misfit = float(np.sqrt(np.mean(fit.fun**2)))
     return StandardForm(M, B, constants + shift), misfit
 
@@ -353,7 +354,7 @@ def _unit_columns(M: Array, B: Array) -> tuple[Array, Array]:
     return M / size, B / np.sqrt(size)
 
 
-def _canonical(M: Array, B: Array) -> tuple[Array, Array, Array]:
+def canonical_atoms(M: Array, B: Array) -> tuple[Array, Array, Array]:
     """Fix unit, zero, sign and order of the atoms; what their constants gain, shape (m,)."""
     M, B = _unit_columns(M, B)
     zero = (M * B).sum(axis=0) / (M**2).sum(axis=0)
