@@ -78,3 +78,26 @@ def test_a_flow_moves_nothing_outside_its_ball():
     assert flow.kind == "flow"
     outside = flow.centre + 1.01 * flow.radius * np.eye(3)
     np.testing.assert_array_equal(flow(outside), outside)
+
+
+def test_a_connected_support_that_is_not_full_leaves_an_atom_open():
+    """z_1 is mirrored and z_2 made good: g is unchanged on a ball, and z_2 is bent."""
+    M = np.array([[1.0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 1]])
+    B = np.array([[0.3, 0, 0], [-0.4, 0, 0], [0.2, 1, 0], [0, -0.6, 0]])
+    z = np.array([0.0, 1.0, 4.0]) + np.random.default_rng(0).uniform(-0.5, 0.5, size=(300, 3))
+    other = z.copy()
+    other[:, 1] = 2 - z[:, 1]
+    other[:, 2] = np.sqrt(z[:, 2] ** 2 + (z[:, 1] + 0.6) ** 2 - (other[:, 1] + 0.6) ** 2)
+    first, second = (Z**2 @ M.T / 2 - Z @ B.T for Z in (z, other))
+    np.testing.assert_allclose(first - second, (first - second)[:1].repeat(300, 0), atol=1e-12)
+    assert abs(np.corrcoef(z[:, 2], other[:, 2])[0, 1]) < 0.9
+    assert certify(M, B) == ("always", "full support", "full support")
+
+
+def test_without_shared_atoms_one_environment_may_be_rotated():
+    """Definition 4 has to say that competitors satisfy Assumption 2."""
+    rng = np.random.default_rng(1)
+    z, b, angle = rng.normal(size=(100, 2)), np.array([0.3, -0.5]), 0.6
+    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    rows, values = turn @ np.eye(2), turn @ b
+    np.testing.assert_allclose(((z @ rows.T - values) ** 2).sum(1), ((z - b) ** 2).sum(1))
