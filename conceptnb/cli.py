@@ -62,6 +62,11 @@ COMMANDS: tuple[Command, ...] = (
         "conceptnb.studies.commands.embed_sentences",
         "embed the book's sentences with all-MiniLM-L6-v2",
     ),
+    Command(
+        "score",
+        "conceptnb.studies.commands.score_answers",
+        "score a language model on multiple-choice questions such as TruthfulQA's",
+    ),
 )
 
 

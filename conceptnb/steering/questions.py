@@ -93,7 +93,7 @@ def check_questions(questions: list[Question]) -> None:
 def read_questions(
     path: str | Path, encoding: str = "utf-8-sig", contradictions: bool = False
 ) -> list[Question]:
-    """Read questions from a CSV file, or from JSON lines (``.jsonl``).
+    """Read questions from CSV, JSON lines (``.jsonl``) or a multiple-choice task (``.json``).
 
     Parameters
     ----------
@@ -101,7 +101,8 @@ def read_questions(
         With the columns (keys) ``question``, ``best_answer`` and ``incorrect_answers``, and
         perhaps ``correct_answers``, ``category`` and ``id``; ``Best Answer``, as TruthfulQA
         writes it, is the same. Several answers in one cell are separated by ``;``, in JSON they
-        may be a list.
+        may be a list. A multiple-choice task is a list of objects in the form that TruthfulQA's
+        has: ``question``, and ``mc1_targets`` and ``mc2_targets`` with 1 or 0 for each choice.
     encoding : str
     contradictions : bool
         Accept answers that are listed as right and as wrong, as two of TruthfulQA's are.
@@ -119,7 +120,8 @@ def read_questions(
         right and wrong, or a question is there twice; names file and row.
     """
     file = Path(path)
-    rows = _json_lines(file, encoding) if file.suffix == ".jsonl" else _csv_rows(file, encoding)
+    read = {".jsonl": _json_lines, ".json": _task_rows}.get(file.suffix, _csv_rows)
+    rows = read(file, encoding)
     questions, seen = [], dict[str, int]()
     for number, row in rows:
         where = f"{file}, row {number}"
@@ -158,11 +160,48 @@ def _csv_rows(file: Path, encoding: str) -> list[tuple[int, dict[str, Any]]]:
     return [(k, {str(n): v for n, v in row.items()}) for k, row in enumerate(records, start=2)]
 
 
-def _json_lines(file: Path, encoding: str) -> list[tuple[int, dict[str, Any]]]:
+def _text(file: Path, encoding: str) -> str:
     if not file.is_file():
         raise FileNotFoundError(f"{file} is no file: give the path of a list of questions")
+    return read_text(file, encoding)
+
+
+def _task_rows(file: Path, encoding: str) -> list[tuple[int, dict[str, Any]]]:
+    """Return the questions of a multiple-choice task; a row is the object's place in the list."""
+    try:
+        found = json.loads(_text(file, encoding))
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{file} is no JSON ({error})") from None
     rows = []
-    for number, line in enumerate(read_text(file, encoding).splitlines(), start=1):
+    for number, row in enumerate(found if isinstance(found, list) else [], start=1):
+        where = f"{file}, row {number}"
+        try:
+            text, one, all_ = (row[k] for k in ("question", "mc1_targets", "mc2_targets"))
+            one, all_ = _choices(one), _choices(all_)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise ValueError(f"{where} lacks question, mc1_targets or mc2_targets") from None
+        best = [choice for choice, true in one.items() if true]
+        if len(best) != 1 or one != {c: t for c, t in all_.items() if c in best or not t}:
+            raise ValueError(
+                f"{where}: mc1_targets of {text!r} has to hold one of the right choices of "
+                "mc2_targets, and all of its wrong ones"
+            )
+        rows.append((number, {"question": text, "best": best[0], "choices": all_}))
+    if not rows:
+        raise ValueError(f"{file} holds no list of questions")
+    return rows
+
+
+def _choices(targets: dict[str, Any]) -> dict[str, bool]:
+    """Return whether each choice is right, of either form in which TruthfulQA is published."""
+    if set(targets) == {"choices", "labels"}:
+        targets = dict(zip(targets["choices"], targets["labels"], strict=True))
+    return {str(choice): bool(label) for choice, label in targets.items()}
+
+
+def _json_lines(file: Path, encoding: str) -> list[tuple[int, dict[str, Any]]]:
+    rows = []
+    for number, line in enumerate(_text(file, encoding).splitlines(), start=1):
         if not line.strip():
             continue
         try:
@@ -181,6 +220,10 @@ def _json_lines(file: Path, encoding: str) -> list[tuple[int, dict[str, Any]]]:
 
 
 def _question(row: dict[str, Any], where: str, contradictions: bool) -> Question:
+    if "choices" in row:  # as they are, every space included
+        answers, true = zip(*row["choices"].items(), strict=True)
+        best_of = answers.index(row["best"])
+        return Question(where.rsplit(" ", 1)[-1], row["question"], answers, true, best_of)
     text, best = str(row["question"]).strip(), str(row["best_answer"]).strip()
     correct, incorrect = _answers(row.get("correct_answers")), _answers(row["incorrect_answers"])
     if not text:
@@ -192,15 +235,15 @@ def _question(row: dict[str, Any], where: str, contradictions: bool) -> Question
             f"{where}: incorrect_answers of {text!r} is empty. Answers are judged in pairs: give "
             f"at least one that is wrong, several separated by {_SEPARATOR!r}"
         )
-    true = list(dict.fromkeys([best, *correct]))
-    both = [answer for answer in true if answer in incorrect]
+    right = list(dict.fromkeys([best, *correct]))
+    both = [answer for answer in right if answer in incorrect]
     if both and not contradictions:
         raise ValueError(f"{where}: {both} are both right and wrong answers to {text!r}")
     return Question(
         id=str(row.get("id") or where.rsplit(" ", 1)[-1]),
         text=text,
-        answers=(*true, *incorrect),
-        true=(True,) * len(true) + (False,) * len(incorrect),
+        answers=(*right, *incorrect),
+        true=(True,) * len(right) + (False,) * len(incorrect),
         category=str(row.get("category") or ""),
     )
 

@@ -21,7 +21,6 @@ import numpy as np
 import torch
 from transformers import (
     AutoConfig,
-    AutoModelForCausalLM,
     AutoTokenizer,
     PreTrainedModel,
     PreTrainedTokenizerBase,
@@ -32,6 +31,7 @@ from conceptnb.steering.activations import Activations, collect_activations
 from conceptnb.steering.comparison import Fold, Settings
 from conceptnb.steering.divergence import NeutralTexts
 from conceptnb.steering.intervention import Steering
+from conceptnb.steering.language_models import find_language_model, load_language_model
 from conceptnb.steering.questions import Question
 from conceptnb.steering.scoring import choice_scores
 from conceptnb.steering.small_models import load_small_model, small_models
@@ -135,10 +135,7 @@ def _real(
     name: str, dtype: str, device_map: str | None, data: str, texts: Sequence[str], batch_size: int
 ) -> _Subject:
     questions, _ = read_truthfulqa(None if data == "truthfulqa" else data)
-    model = AutoModelForCausalLM.from_pretrained(
-        name, dtype=getattr(torch, dtype), device_map=device_map, use_safetensors=True
-    ).eval()
-    tokenizer = AutoTokenizer.from_pretrained(name)
+    model, tokenizer = load_language_model(name, dtype, device_map)
     return _subject(model, tokenizer, questions, texts, batch_size)
 
 
@@ -287,25 +284,26 @@ def _toy_plan(args: argparse.Namespace) -> Plan:
 def _real_plan(args: argparse.Namespace) -> Plan:
     questions, edition = read_truthfulqa(None if args.data == "truthfulqa" else args.data)
     texts = _neutral_texts(args.texts)
-    stored = getattr(AutoConfig.from_pretrained(args.model), "dtype", None) or torch.float32
+    source = find_language_model(args.model)
+    stored = getattr(AutoConfig.from_pretrained(source), "dtype", None) or torch.float32
     dtype = stored if args.dtype == "auto" else getattr(torch, args.dtype)
     usual = Settings(heads=(48,), alphas=(15.0,), batch_size=args.batch_size)
     splits = _splits(args, usual)
     settings = Settings(tuple(splits[0]["heads"]), tuple(splits[0]["alphas"]), args.folds)
     n_techniques = len(TECHNIQUES) + 2 + args.sentence_bert
-    tokenizer = AutoTokenizer.from_pretrained(args.model)
+    tokenizer = AutoTokenizer.from_pretrained(source)
     amounts = (n_techniques, len(args.split_seeds))
     print(f"{args.data}: {edition}")
-    print(needs(args.model, tokenizer, questions, texts, settings, *amounts, dtype))
+    print(needs(source, tokenizer, questions, texts, settings, *amounts, dtype))
     if not args.yes:
         _confirm()
     subject = {
-        "model": args.model,
+        "model": source,
         "dtype": str(dtype).removeprefix("torch."),
         "device_map": args.device_map,
         "data": args.data,
         "texts": texts,
-        "fingerprint": _fingerprint(args.model, questions),
+        "fingerprint": _fingerprint(source, questions),
         "batch_size": args.batch_size,
         "sentence_bert": args.sentence_bert,
     }

@@ -50,8 +50,7 @@ def test_memory_limits_put_layers_on_disk_and_answers_stay_the_same(tokenizer, c
     steer = Intervention(torch.randn(find_heads(whole).shape))
     for steering in (None, steer):
         one, other = (
-            AnswerScorer(m, tokenizer, questions, memory=0).score(steering)
-            for m in (whole, spread)
+            AnswerScorer(m, tokenizer, questions, memory=0).score(steering) for m in (whole, spread)
         )
         for question in questions:
             np.testing.assert_allclose(one[question.id], other[question.id], atol=1e-5)

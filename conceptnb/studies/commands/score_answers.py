@@ -1,0 +1,133 @@
+"""``conceptnb score``: MC1 and MC2 of a language model, and every log-probability behind them."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from conceptnb.core.files import write_text
+from conceptnb.core.table_files import read_text
+from conceptnb.steering.language_models import find_language_model, load_language_model
+from conceptnb.steering.questions import Question, read_questions
+
+_PREFACE = "qa_preface.txt"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    parser.add_argument(
+        "--model",
+        required=True,
+        help="smollm2-135m-instruct (extra smollm), a GGUF file, a folder, or a name on the hub",
+    )
+    parser.add_argument(
+        "--data",
+        required=True,
+        help="truthfulqa, or questions as CSV, JSON lines or a multiple-choice task (.json)",
+    )
+    parser.add_argument("--preface", type=Path, help="file with worked examples before each prompt")
+    parser.add_argument(
+        "--prompt",
+        choices=("paper", "lm-eval"),
+        default="paper",
+        help="'Q: ... A:' (default), or as lm-evaluation-harness; the latter's examples come from "
+        f"--preface or from {_PREFACE} in the folder that CONCEPTNB_DATA names",
+    )
+    parser.add_argument("--limit", type=int, help="score the first questions only")
+    parser.add_argument("--memory", type=float, default=2.0, help="GB beside the model (default 2)")
+    parser.add_argument("--out", type=Path, help="file; by default the answer is printed")
+    parser.add_argument("--force", action="store_true", help="replace the file of --out")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Score the questions, and write or print the record."""
+    started = time.process_time()
+    if args.out is not None:
+        if args.out.is_dir():
+            raise IsADirectoryError(f"--out={args.out} is a folder: name a file")
+        if args.out.exists() and not args.force:
+            raise FileExistsError(
+                f"{args.out} exists: name another file with --out, or add --force"
+            )
+    if args.limit is not None and args.limit < 1:
+        raise ValueError(f"--limit={args.limit} has to be 1 or more")
+    if not args.memory > 0:
+        raise ValueError(f"--memory={args.memory} has to be positive")
+    preface = _preface(args.preface, args.prompt)
+    questions = _questions(args.data)[: args.limit]
+    if importlib.util.find_spec("transformers") is None:
+        raise ImportError("language models need pip install 'conceptnb[steering]'")
+    source = find_language_model(args.model)
+    from conceptnb.steering.scoring import AnswerScorer, choice_scores  # noqa: PLC0415 - torch
+
+    model, tokenizer = load_language_model(source)
+    scorer = AnswerScorer(
+        model, tokenizer, questions, preface, prompt=args.prompt, memory=args.memory
+    )
+    found = scorer.score()
+    scores = choice_scores(questions, found)
+    record = {
+        "model": args.model,
+        "data": args.data,
+        "prompt": args.prompt,
+        "mc1": float(scores.mc1.mean()),
+        "mc2": float(scores.mc2.mean()),
+        "cpu_seconds": round(time.process_time() - started, 2),
+        "questions": [_record(q, [float(x) for x in found[q.id]]) for q in questions],
+    }
+    text = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+    if args.out is None:
+        print(text, end="")
+        return 0
+    write_text(args.out, text)
+    print(
+        f"{args.out}: {len(questions)} questions, MC1 {record['mc1']:.3f}, "
+        f"MC2 {record['mc2']:.3f}, {record['cpu_seconds']:.0f} CPU-s"
+    )
+    return 0
+
+
+def _record(question: Question, scores: list[float]) -> dict[str, Any]:
+    """Return one question's entry: the best answer against the wrong ones, and all of them."""
+    one = [question.best, *(k for k, true in enumerate(question.true) if not true)]
+    return {
+        "question": question.text,
+        "mc1_choices": [question.answers[k] for k in one],
+        "mc1_logprobs": [scores[k] for k in one],
+        "mc2_choices": list(question.answers),
+        "mc2_labels": [int(true) for true in question.true],
+        "mc2_logprobs": scores,
+    }
+
+
+def _questions(data: str) -> list[Question]:
+    if data == "truthfulqa":
+        from conceptnb.steering.truthfulqa import read_truthfulqa  # noqa: PLC0415 - brings pooch
+
+        return read_truthfulqa()[0]
+    return read_questions(data, contradictions=True)
+
+
+def _preface(file: Path | None, prompt: str) -> str:
+    """Return the worked examples and the blank line after them, or nothing."""
+    folder = os.environ.get("CONCEPTNB_DATA")
+    if file is None and prompt == "lm-eval":
+        file = Path(folder) / _PREFACE if folder else None
+        if file is None or not file.is_file():
+            raise FileNotFoundError(
+                "--prompt lm-eval needs its worked examples: give a file with --preface, or put "
+                f"{_PREFACE} into the folder that CONCEPTNB_DATA names"
+            )
+    if file is None:
+        return ""
+    if not file.is_file():
+        raise FileNotFoundError(f"--preface={file} is no file")
+    text = read_text(file).strip()
+    if not text:
+        raise ValueError(f"--preface={file} is empty")
+    return f"{text}\n\n"
