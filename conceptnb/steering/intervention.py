@@ -6,6 +6,7 @@ layer's output projection, for as long as a ``with`` block lasts.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,11 +14,13 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
-from torch import Tensor
-from transformers import PreTrainedModel
+from torch import Tensor, nn
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
+from transformers.pytorch_utils import Conv1D
 
-from conceptnb.steering.attention import find_heads
+from conceptnb.steering.attention import HeadLayout, find_heads
 
 Positions = Literal["all", "last"]
 
@@ -103,11 +106,7 @@ class Intervention:
             If the offsets do not fit the model's heads or the batch.
         """
         layout = find_heads(model)
-        if tuple(self.offsets.shape[-3:]) != layout.shape:
-            raise ValueError(
-                f"offsets are for (layers, heads, width) = {tuple(self.offsets.shape[-3:])}, but "
-                f"the model has {layout.shape}; fit the intervention on this model"
-            )
+        self._check_fit(layout)
         if isinstance(positions, str) and positions not in ("all", "last"):
             raise ValueError(f"positions is {positions!r}; give 'all', 'last' or a boolean tensor")
         edits = _Edits(self.offsets.flatten(-2), positions)
@@ -121,14 +120,105 @@ class Intervention:
             for handle in handles:
                 handle.remove()
 
-    def save(self, path: str | Path) -> None:
-        """Write the offsets as safetensors."""
-        save_file({"offsets": self.offsets.contiguous()}, str(path))
+    def save(self, path: str | Path, **metadata: str) -> None:
+        """Write the offsets as safetensors.
+
+        Parameters
+        ----------
+        path : path
+        **metadata : str
+            What the offsets are: of which model, learned how. Any program that reads safetensors
+            shows it.
+        """
+        kept = {"format": _FORMAT, "axes": " ".join(_AXES[-self.offsets.dim() :])} | metadata
+        save_file({"offsets": self.offsets.contiguous()}, str(path), kept)
 
     @classmethod
     def load(cls, path: str | Path) -> Intervention:
-        """Read what :meth:`save` wrote."""
-        return cls(load_file(str(path))["offsets"])
+        """Read what :meth:`save` wrote.
+
+        Raises
+        ------
+        ValueError
+            If the file is no safetensors, or holds no offsets.
+        """
+        try:
+            return cls(load_file(str(path))["offsets"])
+        except (SafetensorError, KeyError) as error:
+            raise ValueError(f"{path} holds no intervention: {error}") from None
+
+    def bake(self, model: PreTrainedModel) -> PreTrainedModel:
+        """Return a plain model that computes everywhere what `model` does when steered.
+
+        Adding δ to what enters an output projection W adds W δ to what leaves it: the biases of
+        the projections take up the vectors, and any engine runs the saved model.
+
+        Parameters
+        ----------
+        model : PreTrainedModel
+            Stays as it is. Where its family has no such biases the result is a Llama, which has.
+
+        Returns
+        -------
+        PreTrainedModel
+            For its ``save_pretrained``. It has weights of its own.
+
+        Raises
+        ------
+        ValueError
+            If texts have offsets of their own, as a steering matrix gives them; the offsets do
+            not fit; or there is no plain model with the same layers and biases.
+        """
+        if self.batch_size is not None:
+            raise ValueError("only offsets that all texts share can become biases; select one row")
+        layout = find_heads(model)
+        self._check_fit(layout)
+        baked = _with_biases(model, layout.projections)
+        with torch.no_grad():
+            for layer, name in enumerate(layout.projections):
+                weight = baked.get_parameter(f"{name}.weight").double()
+                if isinstance(baked.get_submodule(name), Conv1D):  # GPT-2's: (inputs, outputs)
+                    weight = weight.T
+                delta = self.offsets[layer].flatten().to(weight.device, weight.dtype)
+                baked.get_parameter(f"{name}.bias").add_(weight @ delta)
+        return baked
+
+    def _check_fit(self, layout: HeadLayout) -> None:
+        if tuple(self.offsets.shape[-3:]) != layout.shape:
+            raise ValueError(
+                f"offsets are for (layers, heads, width) = {tuple(self.offsets.shape[-3:])}, but "
+                f"the model has {layout.shape}; fit the intervention on this model"
+            )
+
+
+_FORMAT = "head offsets, added to what enters the output projections of attention"
+_AXES = ("batch", "layers", "heads", "width")
+
+
+def _with_biases(model: PreTrainedModel, projections: Sequence[str]) -> PreTrainedModel:
+    """Return a copy whose output projections have biases; those that it adds are zero."""
+    config = copy.deepcopy(model.config)
+    kind: type[PreTrainedModel] = type(model)
+    if hasattr(config, "attention_bias"):
+        config.attention_bias = True
+    if config.model_type in ("mistral", "qwen2") and not getattr(config, "sliding_window", None):
+        # Llamas but for their biases, which these keep from the projection alone.
+        settings = {k: v for k, v in config.to_dict().items() if k in LlamaConfig().to_dict()}
+        settings |= {"attention_bias": True, "architectures": ["LlamaForCausalLM"]}
+        settings.pop("model_type", None)
+        config, kind = LlamaConfig(**settings), LlamaForCausalLM
+    copied = kind(config).to(model.device, model.dtype).eval()  # type: ignore[arg-type]
+    missing, unexpected = copied.load_state_dict(model.state_dict(), strict=False)
+    added = [name for name in missing if name.endswith(".bias")]
+    lacking = [n for n in projections if getattr(copied.get_submodule(n), "bias", None) is None]
+    if lacking or unexpected or len(added) != len(missing):
+        raise ValueError(
+            f"{type(model).__name__} has no biases at {(lacking or projections)[0]} that a "
+            "checkpoint could keep; steer it with apply(model)"
+        )
+    for name in added:
+        nn.init.zeros_(copied.get_parameter(name))
+    return copied
 
 
 class _Edits:

@@ -27,7 +27,7 @@ from conceptnb.steering.spans import Encoded, encode_questions, pad
 
 Edit = Literal["predicting", "answer", "all"]
 
-_TOKENS = 768
+_TOKENS = 512
 """Tokens per forward pass; more save nothing."""
 
 
@@ -332,7 +332,8 @@ def _parts(
     per_token = 4 * model.dtype.itemsize * config.num_hidden_layers * config.hidden_size
     ranked = sorted(trees, key=lambda tree: len(tree.tokens))
     # Among trees of much the same size, prompts of the same length belong together.
-    blocks = [ranked[i : i + 64] for i in range(0, len(ranked), 64)]
+    near = min(64, 1 + len(ranked) // 8)
+    blocks = [ranked[i : i + near] for i in range(0, len(ranked), near)]
     parts: list[list[_Tree]] = []
     rows, most, longest = 0, 0, 0
     for tree in (t for block in blocks for t in sorted(block, key=lambda t: len(t.prompt))):
