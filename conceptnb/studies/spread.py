@@ -11,7 +11,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ __all__ = ["KERNELS", "measure_spread", "outside"]
 
 KERNELS = {"Haswell": "avx2", "SkylakeX": "avx512f", "Prescott": "pni"}
 """Kernels of OpenBLAS, each with the processor's flag that it needs."""
+_SETTING = ("mixing", "n", "dz", "dx")
+"""Columns of the argument ``setting``."""
 
 
 def measure_spread(result: results.Result) -> dict[str, Any]:
@@ -88,7 +90,8 @@ def outside(result: results.Result, runs: Sequence[Row]) -> list[str]:
             f"{result.name} has no measured spread: run `conceptnb results --spread {result.name}`"
         )
     sample = _sample(result.name, result.command)
-    groups, stored = grouped(runs, sample.by), grouped(result.runs, sample.by)
+    groups = grouped(runs, sample.by)
+    stored = grouped(_asked_for(sample.task.arguments, result.runs), sample.by)
     found = []
     for entry in result.spread["columns"]:
         key = tuple(entry["group"][name] for name in sample.by)
@@ -107,6 +110,17 @@ def outside(result: results.Result, runs: Sequence[Row]) -> list[str]:
                 f"tolerance {entry['tolerance']:.2g}"
             )
     return found
+
+
+def _asked_for(arguments: Mapping[str, Any], runs: Sequence[Row]) -> list[Row]:
+    """Return the runs whose columns say what the arguments of the same names say."""
+    asked = {**arguments, **dict(zip(_SETTING, arguments.get("setting", ()), strict=False))}
+    asked = {name: value for name, value in asked.items() if isinstance(value, str | int | float)}
+    return [
+        run
+        for run in runs
+        if all(run[name] == asked[name] for name in asked.keys() & run.keys() - {"seed"})
+    ]
 
 
 def _sample(name: str, command: str) -> Sample:
