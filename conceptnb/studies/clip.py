@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from conceptnb.embeddings import clip, directions, shapes3d
 from conceptnb.embeddings.clip.clip_models import SOURCES
+from conceptnb.embeddings.directions.evaluation import ValuationTable
 from conceptnb.results import paper
 from conceptnb.results.show import Table
 from conceptnb.results.store import Result
@@ -45,10 +46,10 @@ def _runs(seed: int, split: str, labels: str = "true", **given: Any) -> list[Row
     by_name = dict(zip(shapes3d.FACTORS, factors.T, strict=True))
     reports = {name: _report(Z, by_name, factors, seed, split) for name, Z in embeddings.items()}
     rows: list[Row] = []
-    for name, report in reports.items():
+    for model, report in reports.items():
         separations, valuations = _separations(report, seed), _valuations(report)
-        rows += [{"table": "separation", "model": name, **row} for row in separations]
-        rows += [{"table": "valuations", "model": name, **row} for row in valuations]
+        rows += [{"table": "separation", "model": model, **row} for row in separations]
+        rows += [{"table": "valuations", "model": model, **row} for row in valuations]
     for pair in combinations(embeddings, 2):
         key = {"models": list(pair), "model": " and ".join(pair)}
         agreements = _agreements(pair, reports, embeddings, by_name, seed)
@@ -288,7 +289,7 @@ def paper_columns() -> dict[str, dict[str, list[list[float]]]]:
     }
 
 
-def beside_paper(ours: Mapping[str, Mapping[str, directions.ValuationTable]]) -> Table:
+def beside_paper(ours: Mapping[str, Mapping[str, ValuationTable]]) -> Table:
     """Return Tables 2 to 4: valuations of our models by factor, and the paper's beside them."""
     columns = paper_columns()
     rows = [

@@ -335,7 +335,7 @@ def _holds_minimum(M: Array, B: Array, valuations: Array) -> np.ndarray:
         angles = np.linspace(0, np.pi, 181)
         trial = kernel[:, :, :1] * np.cos(angles) + kernel[:, :, 1:2] * np.sin(angles)
     one_sign = (trial > -1e-3).all(axis=1) | (trial < 1e-3).all(axis=1)
-    return np.asarray(one_sign.any(axis=1))
+    return np.asarray(one_sign.any(axis=1))  # type: ignore[call-overload] # an array, not a scalar
 
 
 def _errors(M: Array, B: Array, other_M: Array, other_B: Array) -> Row:
