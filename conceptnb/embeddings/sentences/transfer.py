@@ -20,7 +20,7 @@ from conceptnb.embeddings.directions.evaluation import separation
 from conceptnb.embeddings.sentences.grid import Grid
 
 SHRINKAGE = 0.1
-"""As in `ConceptDirections`: one fitted closely to a few topics heeds what is special in them."""
+"""More than `ConceptDirections` has: a close fit to few topics learns what is special to them."""
 
 STEPS = ("own topic's step", "other topics' step", "random step", "no step")
 """How `arithmetic` moves: the second is the test, the first its ceiling, the others controls."""
