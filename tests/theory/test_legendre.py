@@ -84,9 +84,7 @@ def test_environments_numbered_wrongly_have_other_poles():
 
 
 @pytest.mark.slow
-def test_five_hundred_instances_with_unequal_variances():
-    """Twenty minutes of CPU."""
-    rows = recover_by_poles(range(500))
-    assert np.mean([row["M_right"] for row in rows]) >= 0.99
-    assert np.mean([row["M_right"] and row["B_error"] < 1e-4 for row in rows]) >= 0.99
-    assert np.mean([row["correlation"] > 0.9999 for row in rows]) >= 0.99
+def test_twenty_instances_with_unequal_variances():
+    rows = recover_by_poles(range(20))
+    right = [r["M_right"] and r["B_error"] < 1e-4 and r["correlation"] > 0.9999 for r in rows]
+    assert sum(right) >= 19, rows
