@@ -1,8 +1,7 @@
 """The command line: ``conceptnb`` or ``python -m conceptnb``.
 
-A command is one line in `COMMANDS`: its words, the module behind it, and what it does. The
-module offers ``add_arguments(parser)`` and ``run(args) -> int``, and is imported when its
-command is called and not before, so that ``conceptnb --help`` needs no torch. The studies of
+A command is one line in `COMMANDS`. Its module offers ``run(parser, words) -> int`` and is imported
+when the command is called, so that ``conceptnb --help`` needs no torch. The studies of
 ``conceptnb reproduce`` stand in `conceptnb.studies.STUDIES`, and one runner computes them all.
 """
 
@@ -19,7 +18,7 @@ from conceptnb.studies import STUDIES
 
 
 @dataclass(frozen=True)
-class Command:
+class _Command:
     """One command: the words one types, the module that runs, one line of help."""
 
     words: str
@@ -30,12 +29,11 @@ class Command:
         """Import the module and run it with what was typed after the command."""
         module = importlib.import_module(self.module)
         parser = argparse.ArgumentParser(prog=f"conceptnb {self.words}", description=self.help)
-        module.add_arguments(parser)
-        return module.run(parser.parse_args(words))
+        return module.run(parser, words)
 
 
 @dataclass(frozen=True)
-class Reproduce(Command):
+class _Reproduce(_Command):
     """``conceptnb reproduce NAME``: a study, which the runner computes."""
 
     def run(self, words: Sequence[str]) -> int:
@@ -46,62 +44,47 @@ class Reproduce(Command):
 
 DESCRIPTION = "Concept-based representation learning: the package under the book."
 
-COMMANDS: tuple[Command, ...] = (
-    Command(
+COMMANDS: tuple[_Command, ...] = (
+    _Command(
         "train-clip",
         "conceptnb.studies.commands.train_clip",
         "train one of the two small CLIP models on rendered images",
     ),
-    Command(
+    _Command(
         "train-language-model",
         "conceptnb.studies.commands.train_language_model",
         "train the small language models of the steering chapters",
     ),
-    Command(
+    _Command(
         "embed-sentences",
         "conceptnb.studies.commands.embed_sentences",
         "embed the book's sentences with all-MiniLM-L6-v2",
     ),
-    Command(
+    _Command(
         "score",
         "conceptnb.studies.commands.score_answers",
         "score a language model on multiple-choice questions such as TruthfulQA's",
     ),
-)
-
-
-COMMANDS += (
-    Command(
+    _Command(
         "results",
         "conceptnb.studies.catalogue",
         "the computed tables: where they come from, and whether they are current",
     ),
     *(
-        Reproduce(f"reproduce {name}", "conceptnb.studies.runner", line)
+        _Reproduce(f"reproduce {name}", "conceptnb.studies.runner", line)
         for name, (_, line) in STUDIES.items()
     ),
 )
 
 
-def main(arguments: Sequence[str] | None = None, commands: Sequence[Command] = COMMANDS) -> int:
-    """Run one command and return its exit status.
+def main(arguments: Sequence[str] | None = None, commands: Sequence[_Command] = COMMANDS) -> int:
+    """Run one command, by default that of the process, and return its exit status.
 
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        What was typed after ``conceptnb``; that of the process by default.
-    commands : sequence of Command
-        The commands on offer.
-
-    Returns
-    -------
-    status : int
-        0 where the command succeeded, 2 where it was refused with a message (as argparse
-        leaves where something is no command), 130 where it was interrupted.
+    It is 0 for success, 2 where the command was refused with a message, 130 where interrupted.
     """
     # First the words alone; what follows them belongs to the command's own parser.
     chosen, rest = _parser_of_words(commands).parse_known_args(arguments)
-    command: Command | None = chosen.command
+    command: _Command | None = chosen.command
     if command is None:
         if rest:
             chosen.parser.error(f"unrecognized arguments: {' '.join(rest)}")
@@ -117,7 +100,7 @@ def main(arguments: Sequence[str] | None = None, commands: Sequence[Command] = C
         return 130
 
 
-def _parser_of_words(commands: Sequence[Command]) -> argparse.ArgumentParser:
+def _parser_of_words(commands: Sequence[_Command]) -> argparse.ArgumentParser:
     """Return the parser that recognises commands by their words and loads none of them."""
     top = argparse.ArgumentParser(prog="conceptnb", description=DESCRIPTION)
     top.add_argument("--version", action="version", version=f"conceptnb {__version__}")

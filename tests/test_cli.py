@@ -9,11 +9,11 @@ import types
 import pytest
 
 import conceptnb
-from conceptnb.cli import COMMANDS, Command, main
+from conceptnb.cli import COMMANDS, _Command, main
 
 DEMO = (
-    Command("reproduce demo", "a_command_for_this_test", "Compute a demonstration."),
-    Command("other", "a_module_that_does_not_exist", "Never imported."),
+    _Command("reproduce demo", "a_command_for_this_test", "Compute a demonstration."),
+    _Command("other", "a_module_that_does_not_exist", "Never imported."),
 )
 
 
@@ -22,9 +22,10 @@ def ran(monkeypatch):
     """Install a command's module, and return the list of what it was run with."""
     calls = []
     module = types.ModuleType("a_command_for_this_test")
-    module.add_arguments = lambda parser: parser.add_argument("--seeds", type=int, default=5)
 
-    def run(options):
+    def run(parser, words):
+        parser.add_argument("--seeds", type=int, default=5)
+        options = parser.parse_args(words)
         if options.seeds < 1:
             raise ValueError(f"seeds={options.seeds} has to be positive")
         calls.append(options.seeds)

@@ -88,18 +88,10 @@ def ratio_form(first: GaussianMixture, second: GaussianMixture) -> Array:
 
 
 def environments_needed(n: ArrayLike, d_z: ArrayLike) -> dict[str, np.ndarray]:
-    """Numbers of environments that identify, the base included (Section 5, Appendix B.2).
+    """Numbers of environments that identify n atoms, the base included (Section 5, Appendix B.2).
 
-    Parameters
-    ----------
-    n, d_z : array-like of int
-        Atoms to be learned, and latent dimension.
-
-    Returns
-    -------
-    dict of str to ndarray
-        Sufficient numbers under each result's own assumptions. For iVAE these include two
-        sufficient statistics for each latent.
+    They suffice under each result's own assumptions, which for iVAE include two sufficient
+    statistics for each latent.
     """
     atoms, latents = np.broadcast_arrays(np.asarray(n), np.asarray(d_z))
     if (atoms < 1).any() or (atoms > latents).any():

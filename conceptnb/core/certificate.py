@@ -58,11 +58,6 @@ def certify(M: ArrayLike, B: ArrayLike) -> tuple[Verdict, ...]:
         although only the failure on small supports is proved (43 of the 179 with four
         environments and general valuations); none with n at most 3 and m at most 4 is.
 
-    Raises
-    ------
-    ValueError
-        If shapes differ or a column of M is zero.
-
     Examples
     --------
     >>> certify([[1, 0], [0, 1], [1, 1]], [[0.5, 0], [0, -0.3], [0.2, 0.4]])
@@ -92,11 +87,8 @@ def certify(M: ArrayLike, B: ArrayLike) -> tuple[Verdict, ...]:
 def _full_support(
     M: Array, B: Array, known: np.ndarray, moving: np.ndarray, never: np.ndarray
 ) -> np.ndarray:
-    """Tell which atoms p > 0 everywhere settles, once the `known` ones are, shape (n,).
-
-    Atoms that move along a kernel (`moving`) are projected out. `never` marks them and
-    the atoms that may be rotated.
-    """
+    """Tell which atoms p > 0 everywhere settles, once the `known` ones are, shape (n,)."""
+    # Atoms that move along a kernel are projected out; `never` marks them and those that may turn.
     space = _kernel(np.hstack([M[:, moving], B[:, moving]]).T)
     M, B = space.T @ M, space.T @ B
     known = known.copy()
@@ -136,11 +128,9 @@ def _subsets(atoms: np.ndarray) -> list[np.ndarray]:
 
 
 def _is_two_valued(M: Array, B: Array, block: np.ndarray, others: np.ndarray) -> bool:
-    """Tell whether the block's fibre is a line that meets an ellipsoid: two points.
-
-    Those combinations of environments that do not contain the other atoms must show
-    all linear functions of the block but one, and one definite quadratic function.
-    """
+    """Tell whether the block's fibre is a line that meets an ellipsoid: two points."""
+    # Those combinations of environments that do not contain the other atoms must show all linear
+    # functions of the block but one, and one definite quadratic function.
     space = _kernel(np.hstack([M[:, others], B[:, others]]).T)
     columns, values = space.T @ M[:, block], space.T @ B[:, block]
     if not columns.size:

@@ -26,16 +26,7 @@ from conceptnb.core.validation import (
 def check_independent(rows: ArrayLike, name: str) -> Array:
     """Return the rows as an array (n, d_z) if they are linearly independent (Assumption 2).
 
-    Parameters
-    ----------
-    rows : array-like of shape (n, d_z)
-    name : str
-        What the caller calls them; named in the error.
-
-    Raises
-    ------
-    ValueError
-        If there is no row, or if some row is a combination of the others.
+    If not, ValueError says so by the `name` that the caller gives them.
     """
     array = as_array(rows, name, ndim=2)
     if 0 in array.shape:
@@ -135,13 +126,9 @@ class Concept:
         return as_points(Z, "Z", self.d_z) @ self.A.T
 
     def satisfied_by(self, Z: ArrayLike, atol: float = 1e-8) -> np.ndarray:
-        """Tell which points satisfy the concept (Definition 1), bool of shape (samples,).
+        """Tell which points (samples, d_z) satisfy the concept (Definition 1), shape (samples,).
 
-        Parameters
-        ----------
-        Z : array-like of shape (samples, d_z)
-        atol : float
-            Largest Euclidean distance to the subspace that counts as none.
+        `atol` is the largest Euclidean distance to the subspace that counts as none.
         """
         points = as_points(Z, "Z", self.d_z)
         distance = np.linalg.norm(points - self.project(points), axis=1)
@@ -156,10 +143,7 @@ class Concept:
 def intersection(concepts: Sequence[Concept]) -> Concept:
     """Combine concepts into the one that is satisfied where all of them are (Section 4.1).
 
-    Parameters
-    ----------
-    concepts : sequence of Concept
-        At least one; their rows must be linearly independent together.
+    Their rows must be linearly independent together.
     """
     if not concepts:
         raise ValueError("concepts must hold at least one Concept")

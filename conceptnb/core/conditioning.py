@@ -43,8 +43,6 @@ def wanted_valuation(
 
     Parameters
     ----------
-    concept : Concept
-    variance : float
     width : {"valuation", "isotropic"}
         "valuation": :math:`Az \sim N(b, \sigma^2 I)` as in Definition 3; then the
         covariance on V is :math:`\sigma^2 (A^\top A)^+`, the pseudo-inverse where
@@ -65,13 +63,7 @@ def wanted_valuation(
 class EnforcedMeasure:
     r"""Appendix C's first measure: :math:`q_V(v)\,p(c, v) / \int p(c', v)\,dc'`.
 
-    Parameters
-    ----------
-    base : GaussianMixture
-        p.
-    concept : Concept
-    variance : float
-        Of q, see `wanted_valuation`.
+    The base is p; the variance is that of q, see `wanted_valuation`.
     """
 
     def __init__(self, base: GaussianMixture, concept: Concept, variance: float) -> None:
@@ -140,18 +132,8 @@ def matching_covariance(
     solution, not even for orthogonal spaces, where Appendix C calls that clear. S = I is
     the solution of largest entropy: the valuations of different concepts are independent.
 
-    Parameters
-    ----------
-    concepts : sequence of Concept
-        With linearly independent rows together.
-    coupling : array-like of shape (d, d), optional
-        S, the covariance of all valuations, with identities on its diagonal blocks; the
-        identity by default.
-
-    Returns
-    -------
-    covariance : ndarray of shape (d_z, d_z)
-    S : ndarray of shape (d, d)
+    The `coupling` S (d, d) is by default the identity, and returned after the covariance
+    (d_z, d_z).
     """
     joint = intersection(concepts)
     S = np.eye(joint.dim) if coupling is None else as_array(coupling, "coupling", ndim=2)

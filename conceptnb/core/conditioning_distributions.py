@@ -44,13 +44,8 @@ def sample_conditioned(
     conditioning : {"gaussian", "student", "window", "enforced", "averaged"}
         Definition 3 with Gaussian q; with a Student t of three degrees of freedom; with a
         uniform window; Appendix C's first and second measure. All q have the same variance.
-    base : GaussianMixture
-    concept : Concept
     variance : float
         Variance of q.
-    n : int
-        Samples.
-    rng : numpy.random.Generator
 
     Returns
     -------
@@ -58,11 +53,6 @@ def sample_conditioned(
     log_odds : callable
         Maps latents (samples, d_z) to :math:`\ln p^e/p^0`, shape (samples,). For "student"
         and "window" the constant is estimated from the acceptance rate.
-
-    Raises
-    ------
-    ValueError
-        If rejection would need too many draws.
     """
     if conditioning == "gaussian":
         constant = acceptance_rate(base, concept, variance, log=True)

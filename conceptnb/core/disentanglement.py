@@ -27,13 +27,8 @@ def cross_fitted_mcc(true: ArrayLike, learned: ArrayLike, rng: np.random.Generat
 
     MCC takes the best of k!/(k-n)! matchings and the absolute value of each correlation on the
     samples it scores, which inflates it when samples are few or columns are many. Signed
-    correlations on the other half are unbiased by that choice: pure noise averages 0.
-
-    Parameters
-    ----------
-    true, learned : arrays of shape (samples, n) and (samples, k)
-    rng : numpy.random.Generator
-        Draws the halves; both directions are averaged.
+    correlations on the other half are unbiased by that choice: pure noise averages 0. Both
+    directions between the random halves are averaged.
     """
     t, h = np.asarray(true, dtype=float), np.asarray(learned, dtype=float)
     scores = []
@@ -78,14 +73,8 @@ def chance_mcc(
 class DCI:
     """Disentanglement, completeness and informativeness of a representation.
 
-    Parameters
-    ----------
-    disentanglement : float
-        1 if every learned column is important for one concept only.
-    completeness : float
-        1 if every concept is predicted from one column only.
-    informativeness : float
-        R² of the predictions on samples that the regressors have not seen.
+    The first is 1 if every learned column is important for one concept only, the second if every
+    concept is predicted from one column only; the third is R² on samples not seen.
     """
 
     disentanglement: float

@@ -107,12 +107,7 @@ class GaussianMixture:
     def linear_image(self, A: ArrayLike, noise_variance: float = 0.0) -> GaussianMixture:
         r"""Return the distribution of :math:`Az + \epsilon`, a mixture again.
 
-        Parameters
-        ----------
-        A : array-like of shape (d_C, d_z)
-            Linearly independent rows.
-        noise_variance : float
-            Variance of the independent Gaussian noise on each entry.
+        A (d_C, d_z) has linearly independent rows; the Gaussian noise on each entry is independent.
         """
         rows = as_points(A, "A", self.d_z)
         covariances = rows @ self.covariances @ rows.T + noise_variance * np.eye(len(rows))
@@ -143,16 +138,9 @@ class GaussianMixture:
 def random_mixture(d_z: int, rng: np.random.Generator, spread: float = 1.0) -> GaussianMixture:
     """Draw a base distribution of three components as the paper does (Appendix G).
 
-    Weights are uniform on (0.3, 1) and then normalised, means uniform on
-    (-spread, spread), variances uniform on (0.01, 0.015) and diagonal.
-
-    Parameters
-    ----------
-    d_z : int
-        Dimension of the latent space.
-    rng : numpy.random.Generator
-    spread : float
-        The paper's is 1; small values give overlapping components, and so a connected support.
+    Weights are uniform on (0.3, 1) and then normalised, means uniform on (-spread, spread),
+    variances uniform on (0.01, 0.015) and diagonal. The paper's spread is 1; small values give
+    overlapping components, and so a connected support.
     """
     shape = (3, as_count(d_z, "d_z"))
     half_width = as_positive(spread, "spread")
@@ -240,24 +228,9 @@ def sample_rejection(
     Draws are proposed and judged in large batches. Each is kept independently of the
     others, so the kept ones are independent samples (Theorem 3).
 
-    Parameters
-    ----------
-    base : object with ``sample(n, rng)``
-        Any distribution that can be drawn from.
-    concept : Concept
-    variance : float
-        Variance of q.
-    n : int
-        Number of samples.
-    rng : numpy.random.Generator
-    max_draws : int
-        Most draws of the base to spend.
-
-    Raises
-    ------
-    ValueError
-        If `max_draws` are not enough: before the first draw where the acceptance rate
-        is known in closed form, else when they are spent.
+    The base is anything with ``sample(n, rng)``, and the variance that of q. ValueError if
+    `max_draws` of the base are not enough: before the first draw where the acceptance rate is known
+    in closed form, else when they are spent.
     """
     _check_conditioning(concept, variance)
     as_generator(rng)

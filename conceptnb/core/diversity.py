@@ -153,19 +153,8 @@ class DiversityReport:
 def check_diversity(M: ArrayLike, B: ArrayLike, variance: float = 1.0) -> DiversityReport:
     r"""Check Assumptions 4 and 5, Lemma 1's condition and Theorem 2's.
 
-    Parameters
-    ----------
-    M : array-like of shape (m, n)
-        Environment-concept matrix (7): entries 0 or :math:`1/\sigma^2`.
-    B : array-like of shape (m, n)
-        Environment-valuation matrix (8): zero wherever M is.
-    variance : float
-
-    Raises
-    ------
-    ValueError
-        If shapes differ, M has other entries, B has an entry where M has none, or an
-        atom is conditioned on nowhere.
+    M (m, n) is the environment-concept matrix (7), with entries 0 or :math:`1/\sigma^2`, and B the
+    environment-valuation matrix (8), zero wherever M is. Each atom is conditioned on somewhere.
     """
     scale = as_positive(variance, "variance")
     occurs = as_array(M, "M", ndim=2) * scale

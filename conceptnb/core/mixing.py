@@ -41,12 +41,7 @@ class Mixing(Protocol):
 
 @dataclass(frozen=True)
 class LinearMixing:
-    """x = W z without bias, the linear mixing of Tables 1 and 7 (Appendix G, case i).
-
-    Parameters
-    ----------
-    weight : array of shape (d_x, d_z)
-    """
+    """x = W z without bias, W (d_x, d_z), the linear mixing of Tables 1 and 7 (Appendix G, i)."""
 
     weight: Array
 
@@ -186,18 +181,12 @@ class MLPMixing:
 
 @dataclass(frozen=True)
 class InjectivityReport:
-    """What is known about Assumption 1 for one mixing on one set of latents.
+    """What is known about Assumption 1 for one mixing on one set of latents, and why.
 
-    Parameters
-    ----------
-    verdict : {"injective", "not injective", "no violation found"}
-        Only a linear map can be shown to be injective from samples. Others can be shown
-        not to be; otherwise no violation was found, which is evidence, no proof.
-    reason : str
-        One sentence.
-    smallest_singular_value : float
-        Of the Jacobian, minimum over the latents. At 0 the inverse of f, if there is one,
-        is not differentiable there; a piecewise linear f is then not injective.
+    Only a linear map can be shown to be injective from samples. Others can be shown not to be;
+    otherwise no violation was found, which is evidence, no proof. Where the smallest singular value
+    of the Jacobian over the latents is 0, the inverse of f, if there is one, is not differentiable;
+    a piecewise linear f is then not injective.
     """
 
     verdict: Injectivity
@@ -215,14 +204,8 @@ def check_injectivity(mixing: Mixing, Z: ArrayLike) -> InjectivityReport:
     Three tests: every layer must be at least d_z wide (a continuous map into a lower
     dimension is never injective), no two different latents of the sample may share an
     observation, and the Jacobian of a piecewise linear map must have full column rank at
-    every latent. Of a smooth map a singular Jacobian decides nothing: z³ is injective.
-
-    Parameters
-    ----------
-    mixing : LinearMixing, MLPMixing or another with ``jacobian``
-        The map f.
-    Z : array of shape (samples, d_z)
-        Latents from the base distribution, at least two of them distinct.
+    every latent. Of a smooth map a singular Jacobian decides nothing: z³ is injective. Z (samples,
+    d_z) are latents from the base distribution, at least two of them distinct.
     """
     latents = np.unique(as_points(Z, "Z", mixing.d_z), axis=0)
     if len(latents) < 2:

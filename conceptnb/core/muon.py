@@ -15,19 +15,10 @@ from torch import Tensor
 
 
 class Muon(torch.optim.Optimizer):
-    """Momentum whose update of every matrix is orthogonalised (Jordan et al., 2024).
+    """Nesterov momentum whose update of every matrix is orthogonalised (Jordan et al., 2024).
 
-    Parameters
-    ----------
-    parameters : iterable of Tensor
-        Matrices only; embeddings and vectors belong to another optimiser.
-    lr : float
-        Learning rate; an update has singular values near
-        ``lr · sqrt(max(1, rows / columns))``.
-    momentum : float
-        Nesterov momentum.
-    weight_decay : float
-        Decoupled weight decay.
+    An update has singular values near ``lr · sqrt(max(1, rows / columns))``; weight decay is
+    decoupled. Embeddings and vectors belong to another optimiser.
     """
 
     def __init__(

@@ -81,24 +81,11 @@ def propose_design(
 ) -> EnvironmentDesign:
     """Propose a smallest design that satisfies Assumptions 4 and 5: a path.
 
-    Atom i is conditioned on in environments i and i + 1, at two valuations that are
-    `contrast` noise widths apart. With a base distribution, their centres and their
-    order are chosen so that the product of all acceptance rates (Lemma 4) is largest:
-    exactly, over a grid, by dynamic programming along the path.
-
-    Parameters
-    ----------
-    n : int
-        Number of atoms.
-    variance : float
-        Variance of q.
-    base : GaussianMixture, optional
-        Without it valuations lie around zero.
-    atoms : array-like of shape (n, d_z), optional
-        The atoms; needed if `base` is given.
-    contrast : float
-        Distance of an atom's two valuations in units of σ. Larger values give larger
-        margins in Assumption 4 and smaller acceptance rates.
+    Atom i is conditioned on in environments i and i + 1, at two valuations that are `contrast`
+    noise widths apart: larger values give larger margins in Assumption 4 and smaller acceptance
+    rates. With a base distribution and `atoms` (n, d_z), their centres and their order are chosen
+    so that the product of all acceptance rates (Lemma 4) is largest: exactly, over a grid, by
+    dynamic programming along the path. Without, valuations lie around zero.
     """
     gap = as_positive(contrast, "contrast") * np.sqrt(as_positive(variance, "variance"))
     if (base is None) != (atoms is None):
@@ -116,21 +103,8 @@ def random_design(
 ) -> EnvironmentDesign:
     """Draw a design that satisfies Assumptions 4 and 5, by rejection.
 
-    Each environment conditions on each atom with probability one half; valuations are
-    normal with standard deviation 3σ.
-
-    Parameters
-    ----------
-    n, m : int
-        Numbers of atoms and of concept conditional environments, m > n.
-    rng : numpy.random.Generator
-    variance : float
-        Of q.
-
-    Raises
-    ------
-    ValueError
-        If m < n + 1 (Remark 2), or if no such design was met.
+    Each of m > n environments (Remark 2) conditions on each of n atoms with probability one half;
+    valuations are normal with standard deviation 3σ. ValueError if no such design was met.
     """
     if as_count(m, "m") <= as_count(n, "n"):
         raise ValueError(f"m must be at least n + 1 = {n + 1} (Remark 2), got {m}")

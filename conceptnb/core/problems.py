@@ -57,12 +57,9 @@ def sample_environments(
 
     Parameters
     ----------
-    base : GaussianMixture
-    design : EnvironmentDesign
     atoms : array-like of shape (n, d_z)
     n : int
         Samples of each concept conditional environment; the paper has 5000.
-    rng : numpy.random.Generator
     n_base : int, optional
         Samples of the base distribution. By default as many as all other environments
         have together, as in the authors' code.
@@ -84,10 +81,7 @@ def sample_environments(
 
 @dataclass(frozen=True)
 class Setting:
-    """One row of Table 1 or Table 7.
-
-    It holds the kind of the mixing, the number of atoms, and latent and observed dimension.
-    """
+    """One row of Table 1 or 7: kind of mixing, number of atoms, latent and observed dimension."""
 
     mixing: MixingKind
     n: int
@@ -117,19 +111,10 @@ TABLE_7 = _both((4, 15, 18), (4, 20, 22), (4, 25, 28))
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """One draw of a synthetic setting, with its truth.
+    """One draw of a synthetic setting, with its truth: base p, atoms (n, d_z), mixing f.
 
-    Parameters
-    ----------
-    base : GaussianMixture
-        The base distribution p.
-    atoms : array of shape (n, d_z)
-    mixing : Mixing
-        The map f.
-    Z : array of shape (samples, d_z)
-        Latents of all environments.
-    environment : int array of shape (samples,)
-        0 for the base distribution, e for concept conditional environment e; sorted.
+    Z (samples, d_z) are latents of all environments; `environment` (samples,), sorted, is 0 for the
+    base distribution, e for concept conditional environment e.
     """
 
     setting: Setting
@@ -172,7 +157,6 @@ def draw_problem(
 
     Parameters
     ----------
-    setting : Setting
     seed : int
         Fixes base, atoms, mixing and samples. Problems that differ only in `samples` or
         `design` have the same base, atoms and mixing.

@@ -19,22 +19,11 @@ Method = Literal["pearson", "spearman"]
 
 
 def correlation(true: ArrayLike, learned: ArrayLike, method: Method = "pearson") -> Array:
-    """Correlate every true valuation with every learned one.
+    """Correlate every true valuation (samples, n) with every learned one (samples, k).
 
-    Parameters
-    ----------
-    true : array of shape (samples, n)
-        True valuations.
-    learned : array of shape (samples, k)
-        Learned valuations, row for row from the same samples.
-    method : {"pearson", "spearman"}
-        Spearman is Pearson on ranks, where tied values share their average rank.
-
-    Returns
-    -------
-    array of shape (n, k)
-        Signed correlations in [-1, 1]. A constant column carries no information
-        about any other, so its correlations, 0/0 by the formula, are set to 0.
+    Returns signed correlations (n, k). A constant column carries no information about any other,
+    so its correlations, 0/0 by the formula, are set to 0. "spearman" is Pearson on ranks, where
+    tied values share their average rank.
     """
     true_columns, learned_columns = _paired(true, learned)
     if method not in ("pearson", "spearman"):
@@ -104,18 +93,9 @@ def r2(true: ArrayLike, learned: ArrayLike) -> float:
     true valuations, scored on the same samples, one R² per true column, then
     their plain mean (scikit-learn's ``r2_score`` with ``multioutput="uniform_average"``).
     It is blind to every invertible affine map of the learned columns, so it says
-    that the span of the concepts was found and not that the concepts were separated.
-
-    Parameters
-    ----------
-    true, learned : arrays of shape (samples, n) and (samples, k)
-        Columns may be constant or linearly dependent.
-
-    Returns
-    -------
-    float
-        Between 0 and 1 up to rounding. A constant true column has no variance to
-        explain and the intercept reproduces it: it scores 1, as in scikit-learn.
+    that the span of the concepts was found and not that the concepts were separated. Learned
+    columns may be constant or linearly dependent; a constant true column has no variance to explain
+    and scores 1, as in scikit-learn.
     """
     true_columns, learned_columns = _paired(true, learned)
     target = true_columns - true_columns.mean(axis=0)

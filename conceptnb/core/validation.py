@@ -11,15 +11,7 @@ Array = NDArray[np.float64]
 
 
 def as_array(value: ArrayLike, name: str, ndim: int) -> Array:
-    """Return `value` as a finite float array with `ndim` axes.
-
-    Raises
-    ------
-    TypeError
-        If `value` does not hold real numbers.
-    ValueError
-        If it has another number of axes, or holds NaN or infinity.
-    """
+    """Return `value` as a finite float array with `ndim` axes, or raise TypeError or ValueError."""
     try:
         array = np.asarray(value)
     except ValueError as error:  # ragged rows

@@ -28,18 +28,10 @@ def value_means(Z: ArrayLike, labels: ArrayLike) -> Array:
 
 
 def move(Z: ArrayLike, means: ArrayLike, start: ArrayLike, end: ArrayLike) -> Array:
-    """Move embeddings from one value of a factor to another: z + mean(end) - mean(start).
+    """Move embeddings Z (n, dimensions) between values of a factor: z + mean(end) - mean(start).
 
-    By linearity the valuation A z moves from one concept plane to the other (Section 6).
-
-    Parameters
-    ----------
-    Z : array-like of shape (n, dimensions)
-        Embeddings.
-    means : array-like of shape (n_values, dimensions)
-        As from `value_means`.
-    start, end : array-like of shape (n,)
-        Rows of `means` before and after.
+    `start` and `end` (n,) are rows of `means` (n_values, dimensions), as from `value_means`. By
+    linearity the valuation A z moves from one concept plane to the other (Section 6).
     """
     centres = np.asarray(means)
     return np.asarray(Z) + centres[np.asarray(end)] - centres[np.asarray(start)]

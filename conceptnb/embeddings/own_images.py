@@ -25,21 +25,6 @@ _FEWEST_IMAGES = 4  # that a value needs, so that both halves have some
 _SHRINKAGE = 0.05  # own folders are small: pull covariances further to the average
 
 
-@dataclass(frozen=True, eq=False)
-class LabelledImages:
-    """Images and what is said about them.
-
-    Parameters
-    ----------
-    pixels : uint8 ndarray of shape (images, height, width, 3)
-    labels : DataFrame
-        A column for each factor, a row for each image, values as text.
-    """
-
-    pixels: Images
-    labels: pd.DataFrame
-
-
 def read_images(
     folder: str | Path,
     labels: str | Path,
@@ -47,20 +32,21 @@ def read_images(
     column: str = "file",
     factors: Sequence[str] | None = None,
     encoding: str = "utf-8-sig",
-) -> LabelledImages:
-    """Read the images that a CSV file names, with their labels.
+) -> tuple[Images, pd.DataFrame]:
+    """Read the images in a folder that a CSV file names, one per row, with their labels.
 
     Parameters
     ----------
-    folder : path
-        Where the images lie.
-    labels : path
-        A CSV file with a row for each image.
     column : str
         The column with names of files, relative to `folder`.
     factors : sequence of str, optional
         The columns with labels; all others by default.
-    encoding : str
+
+    Returns
+    -------
+    images : uint8 ndarray of shape (images, height, width, 3)
+    labels : DataFrame
+        A column for each factor, a row for each image, values as text.
 
     Raises
     ------
@@ -84,7 +70,7 @@ def read_images(
                 f"{labels}, row {row}: {name} is {sizes[1]} pixels, the images before are "
                 f"{sizes[0]}. Scale or crop all to one size first"
             )
-    return LabelledImages(np.stack(found), table[chosen])
+    return np.stack(found), table[chosen]
 
 
 def _check_factor(cells: pd.Series, where: str) -> None:
@@ -118,10 +104,7 @@ def _read_image(path: Path, where: str) -> Images:
 
 
 def pixel_components(images: Images, n_components: int = 30) -> Array:
-    """Return leading principal components of the pixels of images (n, height, width, 3).
-
-    There are at most `n_components`, fewer where there are fewer images.
-    """
+    """Return leading principal components of images' pixels, fewer where there are few images."""
     flat = images.reshape(len(images), -1) / 255.0
     kept = min(n_components, *flat.shape)
     return PCA(kept, svd_solver="full").fit_transform(flat)
@@ -151,12 +134,14 @@ class DirectionReport:
 
 
 def learn_directions(
-    images: LabelledImages, embed: Embed = pixel_components, *, seed: int = 0
+    images: Images, labels: pd.DataFrame, embed: Embed = pixel_components, *, seed: int = 0
 ) -> DirectionReport:
     """Learn a direction for each factor on half of the images, and judge it on the other half.
 
     Parameters
     ----------
+    images, labels : ndarray, DataFrame
+        As from `read_images`.
     embed : callable
         Maps uint8 images (images, height, width, 3) to embeddings (images, dimensions): raw
         pixels in principal components by default, or the image encoder of any model.
@@ -168,12 +153,12 @@ def learn_directions(
     ValueError
         If `embed` returns anything but one finite row for each image.
     """
-    Z = as_points(embed(images.pixels), "embed(images)")
-    if len(Z) != len(images.pixels):
-        raise ValueError(f"embed returned {len(Z)} rows for {len(images.pixels)} images")
-    labels = {str(name): column.to_numpy(dtype=str) for name, column in images.labels.items()}
-    factors = report_factors(Z, labels, np.random.default_rng(seed), shrinkage=_SHRINKAGE)
-    return DirectionReport(factors, _warnings(factors, images.labels, Z.shape[1], len(Z) // 2))
+    Z = as_points(embed(images), "embed(images)")
+    if len(Z) != len(images):
+        raise ValueError(f"embed returned {len(Z)} rows for {len(images)} images")
+    values = {str(name): column.to_numpy(dtype=str) for name, column in labels.items()}
+    factors = report_factors(Z, values, np.random.default_rng(seed), shrinkage=_SHRINKAGE)
+    return DirectionReport(factors, _warnings(factors, labels, Z.shape[1], len(Z) // 2))
 
 
 def _warnings(

@@ -30,8 +30,6 @@ class Unmixing(TransformerMixin, BaseEstimator):
         Number of log-posteriors; there may be more of them than dimensions.
     weight : float
         Of the posteriors against the reconstruction.
-    random_state : int or numpy.random.Generator
-        Source of the start.
 
     Attributes
     ----------
@@ -81,23 +79,11 @@ class Unmixing(TransformerMixin, BaseEstimator):
 
 
 def unmixing_loss(W: Array, X: Array, weight: float = 1.0) -> tuple[float, Array]:
-    """Return what whitened samples lose in unmixing and mixing, plus the mean posterior.
+    """Return what whitened X (samples, dimensions) lose in W (dimensions, components), with slope.
 
     With the columns of W scaled to unit length, which fixes the variance of z = X W, the loss is
     ‖X - z Wᵀ‖² per sample and dimension (for whitened samples ‖W Wᵀ - 1‖² / dimensions), plus
-    `weight` times the mean of exp(z).
-
-    Parameters
-    ----------
-    W : ndarray of shape (dimensions, components)
-    X : ndarray of shape (samples, dimensions)
-    weight : float
-
-    Returns
-    -------
-    loss : float
-    gradient : ndarray of shape (dimensions, components)
-        With respect to W.
+    `weight` times the mean posterior exp(z). The slope is the gradient with respect to W.
     """
     unit, dimensions = _unit(W), len(W)
     excess = unit @ unit.T - np.eye(dimensions)

@@ -78,18 +78,10 @@ class ClusterWhitening(Whitening):
     def fit_clusters(
         cls, data: Stack, n_clusters: int, seeds: Sequence[int], *, shrinkage: float = 1e-3
     ) -> ClusterWhitening:
-        """Estimate from the rows of environment 0 of every problem.
+        """Estimate from the rows of environment 0 of every problem, with a seed for each mixture.
 
-        Parameters
-        ----------
-        data : Stack
-        n_clusters : int
-            Number K of clusters.
-        seeds : sequence of D int
-            Fix the starts of the mixtures.
-        shrinkage : float
-            Part of the mean variance that is added to every covariance before it is inverted:
-            a direction in which a cluster barely varies is not one to extrapolate along.
+        `shrinkage` is the part of the mean variance that is added to every covariance before it is
+        inverted: a direction in which a cluster barely varies is not one to extrapolate along.
         """
         exact = replace(data, x=data.x.double())
         plain = Whitening.fit(exact)
@@ -158,15 +150,9 @@ def _inverse_root(covariance: Array, floor: float) -> Array:
 def slope_disagreement(coordinates: Array, cluster: np.ndarray, learned: Array) -> float:
     """Share of the variance within clusters that one linear map for all of them leaves over.
 
-    A valuation is linear in z, so in coordinates in which clusters are alike it has one slope
-    in all of them; mirrored on one cluster, it has opposite slopes.
-
-    Parameters
-    ----------
-    coordinates : array of shape (samples, r)
-    cluster : int array of shape (samples,)
-    learned : array of shape (samples, n)
-        Learned valuations, of which the mean share is taken.
+    A valuation is linear in z, so in `coordinates` (samples, r) in which clusters are alike it has
+    one slope in all of them; mirrored on one cluster, it has opposite slopes. The share is the mean
+    over `learned` valuations (samples, n).
     """
     inputs, outputs = coordinates.copy(), learned.copy()
     for j in np.unique(cluster):

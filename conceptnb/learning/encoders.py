@@ -15,11 +15,8 @@ from torch.nn import functional
 class StackedLinear(nn.Module):
     """P linear layers side by side: (P, rows, fan_in) -> (P, rows, fan_out).
 
-    Parameters
-    ----------
-    generators : sequence of P torch.Generator
-        Entries are drawn from U(-1/√fan_in, 1/√fan_in), torch's default, by a
-        generator for each model, so that a model starts alike alone and in a stack.
+    Entries are drawn from U(-1/√fan_in, 1/√fan_in), torch's default, by a generator for each model,
+    so that a model starts alike alone and in a stack.
     """
 
     def __init__(
@@ -83,16 +80,8 @@ class MLPEncoder(Encoder):
     """A residual network, the authors' encoder for nonlinear mixing (Appendix G).
 
     Linear(d_x, width), leaky ReLU(.2), `depth` residual layers h + leaky(V h + c), then
-    Linear(width, n). The paper's is 32 wide with two residual layers.
-
-    Parameters
-    ----------
-    d_x, n : int
-        Observed dimension and number of concepts.
-    seeds : sequence of P int
-        One per encoder.
-    skip : bool
-        Add a linear map of x beside the network (not in the paper).
+    Linear(width, n). The paper's is 32 wide with two residual layers. There is a seed for each of P
+    encoders; `skip` adds a linear map of x beside the network (not in the paper).
     """
 
     def __init__(

@@ -22,15 +22,10 @@ FEWEST_ROWS = 20
 
 @dataclass(frozen=True, eq=False)
 class EnvironmentTable:
-    """Observations and where they come from.
+    """Observations X (samples, d_x) and where they come from.
 
-    Parameters
-    ----------
-    X : ndarray of shape (samples, d_x)
-    environment : int ndarray of shape (samples,)
-        0 for the base, 1 to m for the environments.
-    names : list of str
-        Name of each environment, the base first.
+    `environment` (samples,) is 0 for the base, 1 to m for the environments, which have `names`, the
+    base first.
     """
 
     X: Array
@@ -78,19 +73,9 @@ def read_environments(
 def from_arrays(
     X: ArrayLike, environment: Sequence[str], base: str, *, source: str = "environment"
 ) -> EnvironmentTable:
-    """Return observations and the names of their environments as a table.
+    """Return observations (samples, d_x) and the names of their environments as a table.
 
-    Parameters
-    ----------
-    X : array-like of shape (samples, d_x)
-    environment : sequence of str, one per sample
-    source : str
-        What errors call the data.
-
-    Raises
-    ------
-    ValueError
-        If lengths differ, there is no base or nothing beside it, or an environment is tiny.
+    `source` is what errors call the data.
     """
     points, labels = as_points(X, "X"), [str(name) for name in environment]
     if len(labels) != len(points):
@@ -169,7 +154,6 @@ def learn_concepts(
 
     Parameters
     ----------
-    table : EnvironmentTable
     looked_for : dict of str to sequence of str
         For each environment but the base, the concepts that it conditions on: the rows of the
         matrix M of (7), in words.

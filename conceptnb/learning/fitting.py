@@ -60,13 +60,7 @@ class ConceptFit:
         return self.model.n_models
 
     def transform(self, X: Sequence[ArrayLike] | Array) -> Array:
-        """Return learned valuations h(x), shape (D, samples, n).
-
-        Parameters
-        ----------
-        X : array of shape (D, samples, d_x), or sequence of D arrays
-            New or old observations, one array per problem.
-        """
+        """Return learned valuations h(x) (D, samples, n) of X (D, samples, d_x), new or old."""
         return self._apply(self.model.encode, X)
 
     def log_odds(self, X: Sequence[ArrayLike] | Array) -> Array:
@@ -114,8 +108,6 @@ def fit(
         Fix the starts of each problem; by default a problem's own seed, and 0, 1, ... for arrays.
     device : str
         A torch device, such as "cpu" or "cuda".
-    progress : bool
-        Show progress bars.
     """
     raw, recipe, numbers = _prepare(data, recipe, seeds)
     raw = raw.to(device)
@@ -171,13 +163,8 @@ def oracle_loss(
 ) -> Array:
     """Loss of given log-odds on the rows that :func:`fit` holds out, shape (D,).
 
-    With the true log-odds of (86) this is the loss that no model beats in expectation.
-
-    Parameters
-    ----------
-    log_odds : sequence of D arrays of shape (N, m)
-        ln p^e/p^0 at the observations, such as ``problem.log_odds()``.
-    environment : int array of shape (N,)
+    With the true log-odds of (86) this is the loss that no model beats in expectation. They are D
+    arrays (N, m) of ln p^e/p^0 at the observations, such as ``problem.log_odds()``.
     """
     _, rows = stack(log_odds, environment, dtype=torch.float64).split()
     return contrastive_loss(rows.x, rows, kind).numpy()
@@ -186,10 +173,7 @@ def oracle_loss(
 def smallest_of_the_best(losses: Array) -> int:
     """Return the first candidate that is not worse than the best by two standard errors.
 
-    Parameters
-    ----------
-    losses : array of shape (candidates, rows)
-        Loss of every held-out row, candidates from small to large.
+    Losses (candidates, rows) are of every held-out row, candidates from small to large.
     """
     gaps = losses - losses[losses.mean(axis=1).argmin()]
     errors = gaps.std(axis=1) / np.sqrt(gaps.shape[1])

@@ -63,13 +63,8 @@ class _KnownTargets(Head):
 class TargetHead(_KnownTargets):
     """The head of the authors' code: the atoms of each environment are known.
 
-    Log-odds of an environment with target atom k are shift + intercept·h_k − (λ·h_k)²;
-    with several targets the terms add up.
-
-    Parameters
-    ----------
-    targets : bool tensor of shape (m, n)
-        Which atoms each environment conditions on, the pattern of M in (7).
+    Log-odds of an environment with target atom k are shift + intercept·h_k − (λ·h_k)²; with several
+    targets the terms add up. `targets` (m, n) is the pattern of M in (7).
     """
 
     def __init__(self, n_models: int, targets: Tensor) -> None:
@@ -123,12 +118,8 @@ class InterventionalHead(TargetHead):
               + \tfrac12 \langle s_t, z \rangle^2.
 
     The last term belongs to the node and not to the environment: every environment that
-    intervenes on t shares it. Conditioning (86) is the case s = 0.
-
-    Parameters
-    ----------
-    targets : bool tensor of shape (m, n)
-        Which nodes each environment intervenes on.
+    intervenes on t shares it. Conditioning (86) is the case s = 0. `targets` (m, n) tells which
+    nodes each environment intervenes on.
     """
 
     def __init__(self, n_models: int, targets: Tensor) -> None:

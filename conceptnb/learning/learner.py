@@ -94,10 +94,6 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         environment : int array of shape (samples,)
             0 for the base distribution, 1 to m for the concept conditional environments.
 
-        Returns
-        -------
-        self
-
         Raises
         ------
         TypeError, ValueError
@@ -197,13 +193,7 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a learner that :meth:`save` wrote.
-
-        Raises
-        ------
-        ValueError
-            If the file was written by something else.
-        """
+        """Read a learner that :meth:`save` wrote."""
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             if "conceptnb" not in metadata:

@@ -31,15 +31,9 @@ _Objective = Callable[[Array], tuple[float, Array]]
 class LinearFit:
     """A linear encoder h = x W and its head, fitted to one problem.
 
-    Parameters
-    ----------
-    W : array of shape (d, n)
-        Directions of the n concepts, for centred observations.
-    alpha : array of shape (m,)
-    gamma : array of shape (m, n)
-        Of (87), with β = 1/2 on the targets.
-    loss : float
-        Softmax loss on the rows it was fitted to, penalty not included, in nats per row.
+    W (d, n) holds the directions of the concepts, for centred observations; `alpha` (m,) and
+    `gamma` (m, n) are those of (87), with β = 1/2 on the targets. The softmax `loss` is that of the
+    rows it was fitted to, penalty not included, in nats per row.
     """
 
     W: Array
@@ -75,8 +69,6 @@ def fit_linear(
         0 for the base, e for concept conditional environment e.
     targets : bool array of shape (m, n)
         Which concepts each environment conditions on.
-    rng : numpy.random.Generator
-        Draws the subsamples and the starts.
     keep : int
         How many fits to return at most.
     starts : int

@@ -10,11 +10,7 @@ from conceptnb.learning.data import Stack
 
 
 def contrastive_loss(log_odds: Tensor, data: Stack, kind: str = "binary") -> Tensor:
-    """Mean over rows of :func:`contrastive_losses`, one number per model, in nats, shape (P,).
-
-    With the true log-odds of :func:`conceptnb.core.problems.log_odds` this is the oracle's
-    loss: in expectation no model has a lower one.
-    """
+    """Mean over rows of :func:`contrastive_losses`, one number per model, in nats, shape (P,)."""
     return contrastive_losses(log_odds, data, kind).mean(dim=1)
 
 
@@ -26,9 +22,7 @@ def contrastive_losses(log_odds: Tensor, data: Stack, kind: str = "binary") -> T
     Parameters
     ----------
     log_odds : tensor of shape (P, rows, m)
-        g_e of (87), or the true ln p^e/p^0.
-    data : Stack
-        Whose environment labels to use.
+        g_e of (87), or the true ln p^e/p^0: in expectation no model has a lower loss.
     kind : {"binary", "softmax"}
         The cross-entropy of telling an environment from the base, (88) without its L1 term, or
         that of telling all m + 1 environments apart. The same log-odds minimise both.

@@ -62,13 +62,8 @@ class ConceptModel(nn.Module):
 class Whitening(nn.Module):
     """Affine map that gives the base sample of each problem mean 0 and covariance I.
 
-    Directions in which a problem's base does not vary are dropped; a stack keeps as many
-    as its problems have in common.
-
-    Parameters
-    ----------
-    mean : tensor of shape (D, 1, d_x)
-    matrix : tensor of shape (D, d_x, r)
+    Directions in which a problem's base does not vary are dropped; a stack keeps as many as its
+    problems have in common. `mean` is (D, 1, d_x) and `matrix` (D, d_x, r).
     """
 
     mean: Tensor
@@ -83,11 +78,7 @@ class Whitening(nn.Module):
     def fit(cls, data: Stack, rtol: float = 1e-8) -> Whitening:
         """Estimate from the rows of environment 0 of every problem.
 
-        Parameters
-        ----------
-        data : Stack
-        rtol : float
-            Directions with less than `rtol` of the largest variance count as constant.
+        Directions with less than `rtol` of the largest variance count as constant.
         """
         x = data.x[:, data.environment == 0].double()
         mean = x.mean(dim=1, keepdim=True)

@@ -8,12 +8,10 @@ from conceptnb.results.store import (
     folder,
     load,
     names,
-    processor,
     read,
     save,
     shown,
     with_provenance,
-    without_times,
 )
 
 __all__ = [
@@ -24,10 +22,8 @@ __all__ = [
     "load",
     "names",
     "paper",
-    "processor",
     "read",
     "save",
     "shown",
     "with_provenance",
-    "without_times",
 ]

@@ -23,24 +23,11 @@ def _names() -> list[str]:
 
 
 def printed(name: str) -> dict[str, Any]:
-    """Return one of the paper's tables, as printed.
+    """Return a copy of one of the paper's tables, as printed.
 
-    Parameters
-    ----------
-    name : str
-        One of ``"table1_table7"`` (synthetic data), ``"table2"``, ``"table3"``,
-        ``"table4"`` (valuations of CLIP models on 3D Shapes), ``"table5_correlation_ViT_RN"``,
-        ``"table6"`` (steering LLaMA-7B on TruthfulQA).
-
-    Returns
-    -------
-    table : dict
-        A copy, with ``columns`` and ``rows`` (Tables 1, 6, 7), or by factor of 3D Shapes.
-
-    Raises
-    ------
-    ValueError
-        If the paper has no table of that name here.
+    They are ``"table1_table7"`` (synthetic data) and ``"table6"`` (steering LLaMA-7B on
+    TruthfulQA), with ``columns`` and ``rows``, and by factor of 3D Shapes ``"table2"``,
+    ``"table3"``, ``"table4"`` (valuations of CLIP models) and ``"table5_correlation_ViT_RN"``.
 
     Examples
     --------

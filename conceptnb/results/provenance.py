@@ -12,12 +12,12 @@ import hashlib
 import io
 import tokenize
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from conceptnb.core.files import tracked_files
 
-__all__ = ["changes", "closure", "code_hash"]
+__all__ = ["changes", "closure"]
 
 _ROOT = Path(__file__).resolve().parents[2]
 _PACKAGE = "conceptnb"
@@ -33,30 +33,30 @@ _SET_ASIDE = (
 def closure(modules: Sequence[str], root: Path = _ROOT) -> dict[str, str]:
     """Return what `modules` depend on in this package, each with its hash.
 
-    Parameters
-    ----------
-    modules : sequence of str
-        Full names, such as ``"conceptnb.core.scores"``.
-    root : Path
-        Folder that holds the package.
-
-    Returns
-    -------
-    dict of str to str
-        Module names, and paths of data files from `root`, each with the first 16 digits of a
-        SHA-256. A module's data files are those in its own folder, if it names ``__file__`` or
-        uses :func:`importlib.resources.files`.
-
-    Raises
-    ------
-    ValueError
-        If `modules` is empty or names what is no module of this package.
+    Keys are full names of modules, such as ``"conceptnb.core.scores"``, and paths of data files
+    from `root`, which holds the package; values are the first 16 digits of a SHA-256. A module's
+    data files are those in its folder, if it names ``__file__`` or `importlib.resources.files`.
     """
     if not modules:
         raise ValueError("modules is empty: name the modules that computed the numbers")
     for name in modules:
         if _file(name, root) is None:
             raise ValueError(f"modules: {name!r} is no module of {_PACKAGE}")
+    return dict(_closure(tuple(modules), root, _state(root)))
+
+
+def changes(modules: Sequence[str], code: dict[str, str], root: Path = _ROOT) -> list[str]:
+    """Return what differs now from the `code` that `closure` returned then, by name."""
+    gone = [name for name in modules if _file(name, root) is None]
+    if gone or not modules:
+        return gone or ["no code is recorded"]
+    now = closure(modules, root)
+    return sorted(name for name in now.keys() | code.keys() if now.get(name) != code.get(name))
+
+
+@lru_cache(maxsize=64)
+def _closure(modules: tuple[str, ...], root: Path, state: int) -> dict[str, str]:
+    """Return the closure while the package's files are in this state."""
     found: dict[str, str] = {}
     waiting = list(modules)
     while waiting:
@@ -72,19 +72,10 @@ def closure(modules: Sequence[str], root: Path = _ROOT) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def code_hash(code: dict[str, str]) -> str:
-    """Return one SHA-256 over what `closure` returned."""
-    lines = "".join(f"{name} {digest}\n" for name, digest in sorted(code.items()))
-    return hashlib.sha256(lines.encode()).hexdigest()
-
-
-def changes(modules: Sequence[str], code: dict[str, str], root: Path = _ROOT) -> list[str]:
-    """Return what differs now from the `code` that `closure` returned then, by name."""
-    gone = [name for name in modules if _file(name, root) is None]
-    if gone or not modules:
-        return gone or ["no code is recorded"]
-    now = closure(modules, root)
-    return sorted(name for name in now.keys() | code.keys() if now.get(name) != code.get(name))
+def _state(root: Path) -> int:
+    """Return what differs once a file of the package has been written."""
+    files = (path for path in (root / _PACKAGE).rglob("*") if path.suffix != ".pyc")
+    return hash(tuple((str(path), path.stat().st_mtime_ns) for path in files if path.is_file()))
 
 
 def _short_hash(content: bytes) -> str:

@@ -22,7 +22,7 @@ class Table:
         import pandas as pd  # noqa: PLC0415 - needed for display alone
 
         return pd.DataFrame(
-            [{k: show(value, self.digits) for k, value in row.items()} for row in self.rows]
+            [{k: _show(value, self.digits) for k, value in row.items()} for row in self.rows]
         )
 
     def _repr_html_(self) -> str:
@@ -34,7 +34,7 @@ def means(row: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, list[
     return {label: [row[f"{key}_mean"], row[f"{key}_std"]] for label, key in columns.items()}
 
 
-def show(value: Any, digits: str = "g") -> Any:
+def _show(value: Any, digits: str = "g") -> Any:
     """Return a cell as people read it: ``[mean, std]`` becomes ``"mean ± std"``.
 
     Of a longer list the parts are listed. None is what was not measured.

@@ -22,72 +22,45 @@ from conceptnb.results.show import Table
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _SHOWN_ROWS = 15  # more than the paper's longest table has; the file holds them all
+_MANY_COLUMNS = 8  # from here on, what all rows share is said once, below the table
+_OF_A_RUN = ("seeds", "cpu_seconds", "wall_seconds", "peak_gb")
 _VERSIONS = ("numpy", "scipy", "scikit-learn", "torch", "open_clip_torch", "transformers")
-TIMES = ("cpu_seconds", "wall_seconds", "peak_gb", "computed", "cpu")
-"""Keys whose values differ from run to run of the same code."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """A computed table and its provenance.
-
-    Parameters
-    ----------
-    name : str
-        Stem of its file under ``results/``.
-    rows : list of dict
-        What pages show: one dict of plain JSON values per row.
-    runs : list of dict
-        What the rows summarise: one dict per run, each with its seed.
-    command : str
-        What computes it again, as one would type it.
-    modules : list of str
-        The modules that computed it, from which the import closure starts.
-    code : dict of str to str
-        That closure: every module and data file behind the numbers, with its hash.
-    seeds : list of int
-        The seeds over which means and deviations are taken.
-    cpu_seconds : float
-        ``time.process_time`` that the computation took.
-    cpu : str
-        The processor that it ran on.
-    computed : str
-        The day, as ``YYYY-MM-DD``.
-    versions : dict of str to str
-        Versions of Python, the package and the libraries under it.
-    notes : dict
-        Anything else: sizes, settings, what is synthetic. A note ``paper_table`` names the table
-        of `conceptnb.results.paper` that it stands beside.
-    spread : dict
-        How far the sampled runs move between seeds and between kernels of the processor, see
-        `conceptnb.studies.spread`; empty until it is measured.
-    """
+    """A computed table and its provenance, ``results/NAME.json``."""
 
     name: str
     rows: list[dict[str, Any]]
+    """What pages show: one dict of plain JSON values per row."""
     command: str
+    """What computes it again, as one would type it."""
     seeds: list[int]
+    """The seeds over which means and deviations are taken."""
     cpu_seconds: float
     versions: dict[str, str]
+    """Of Python, the package and the libraries under it."""
     runs: list[dict[str, Any]] = field(default_factory=list)
+    """What the rows summarise: one dict per run, each with its seed."""
     modules: list[str] = field(default_factory=list)
+    """The modules that computed it, from which the import closure starts."""
     code: dict[str, str] = field(default_factory=dict)
+    """That closure: every module and data file behind the numbers, with its hash."""
     cpu: str = ""
     computed: str = ""
+    """The day, as ``YYYY-MM-DD``."""
     notes: dict[str, Any] = field(default_factory=dict)
+    """Sizes, settings, what is synthetic; ``paper_table`` names the table that it stands beside."""
     spread: dict[str, Any] = field(default_factory=dict)
+    """How far the sampled runs move, see `conceptnb.studies.spread`; empty until measured."""
 
 
 def save(result: Result, path: Path) -> Path:
     """Write a computed table to `path`, which is replaced in one step.
 
-    Raises
-    ------
-    ValueError
-        If there are no rows, the note ``paper_table`` names no table of the paper, or a value
-        is not JSON (NaN included: write None for what was not computed).
-    TypeError
-        If a value is not a plain JSON value: convert arrays and NumPy scalars first.
+    Raises ValueError where there are no rows, the note ``paper_table`` names no table of the paper,
+    or a value is NaN (write None for what was not computed), and TypeError for what JSON lacks.
     """
     if not result.rows:
         raise ValueError("rows is empty: there is nothing to keep")
@@ -119,14 +92,14 @@ def with_provenance(
         code=closure(modules),
         seeds=[int(seed) for seed in seeds],
         cpu_seconds=round(float(cpu_seconds), 1),
-        cpu=processor(),
+        cpu=_processor(),
         computed=date.today().isoformat(),
         versions=_versions(),
         notes=dict(notes or {}),
     )
 
 
-def processor() -> str:
+def _processor() -> str:
     """Return the name of this machine's processor, and the kernels that NumPy's BLAS uses."""
     name = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
@@ -138,13 +111,7 @@ def processor() -> str:
 
 
 def load(name: str, where: Path | None = None) -> Result:
-    """Read the computed table of a name, in `folder` or elsewhere.
-
-    Raises
-    ------
-    FileNotFoundError
-        If it has not been computed here; the message lists what has been.
-    """
+    """Read the computed table of a name, in `folder` or elsewhere; FileNotFoundError if none is."""
     path = (where or folder()) / f"{name}.json"
     if not path.is_file():
         present = ", ".join(names(where)) or "none"
@@ -168,17 +135,6 @@ def read(path: Path) -> Result:
 def names(where: Path | None = None) -> list[str]:
     """Return the names of the tables that have been computed."""
     return sorted(path.stem for path in (where or folder()).glob("*.json"))
-
-
-def without_times(value: Any) -> Any:
-    """Return rows, runs or a whole table as plain values, without what differs from run to run."""
-    if isinstance(value, Result):
-        return without_times(asdict(value))
-    if isinstance(value, Mapping):
-        return {key: without_times(v) for key, v in value.items() if key not in TIMES}
-    if isinstance(value, list | tuple):
-        return [without_times(part) for part in value]
-    return value
 
 
 @dataclass(frozen=True)
@@ -212,11 +168,14 @@ def beside(paper_table: str | None) -> Shown:
 def _html(result: Result) -> str:
     """Return the rows, of a long table the first ones, and below them where they come from."""
     rows = result.rows[: result.notes.get("rows_on_page", _SHOWN_ROWS)]
-    table = Table([_means_with_deviations(row) for row in rows], ".3g")._repr_html_()
+    varying, shared = _said_once([_means_with_deviations(row) for row in rows])
+    table = Table(varying, ".3g")._repr_html_()
     left_out = len(result.rows) - len(rows)
     facts = [f"<strong>results/{html.escape(result.name)}.json</strong>"]
     if left_out > 0:
         facts.append(f"the first {len(rows)} of {len(result.rows):,} rows")
+    if shared:
+        facts.append(html.escape(f"in every row shown: {', '.join(shared)}"))
     facts += [
         f"<code>{html.escape(result.command)}</code>",
         f"{len(result.seeds)} seeds" if len(result.seeds) != 1 else "1 seed",
@@ -239,6 +198,25 @@ def _means_with_deviations(row: Mapping[str, Any]) -> dict[str, Any]:
         elif not (key.endswith("_std") and f"{key.removesuffix('_std')}_mean" in row):
             joined[key] = value
     return joined
+
+
+def _said_once(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the rows of a wide table without what all share, and that: ``"name value"``.
+
+    What a row cost, and its seeds, are left out too; the whole table's are said below it.
+    """
+    if not rows or len(rows) == 1 or len(rows[0]) <= _MANY_COLUMNS:
+        return rows, []
+    same = {
+        key: value
+        for key, value in rows[0].items()
+        if key not in _OF_A_RUN
+        and not isinstance(value, list)
+        and all(key in row and row[key] == value for row in rows)
+    }
+    told = [f"{key} {value}" for key, value in same.items() if value is not None]
+    gone = {*same, *_OF_A_RUN}
+    return [{k: v for k, v in row.items() if k not in gone} for row in rows], told
 
 
 def folder() -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -23,9 +23,8 @@ class Activations:
     Parameters
     ----------
     ids : ndarray of str
-        Question id of each row, shape (rows,). A row is always found by its
-        question's id, never by where it happens to be: sorting or filtering the
-        questions cannot give one question another one's activations.
+        Question id of each row, shape (rows,), by which its rows are found; so sorting or
+        filtering the questions cannot give one question another one's activations.
     true : ndarray of bool
         Whether the row's answer is true, shape (rows,).
     heads : ndarray
@@ -52,10 +51,7 @@ class Activations:
     def select(self, questions: Iterable[Question | str]) -> Activations:
         """Rows of the given questions (or ids), question by question, in the order given.
 
-        Raises
-        ------
-        ValueError
-            If a question has no activations here.
+        Raises ValueError if a question has no activations here.
         """
         where: dict[str, list[int]] = {}
         for row, name in enumerate(self.ids):
@@ -70,13 +66,18 @@ class Activations:
         rows = np.array([row for name in names for row in where[name]], dtype=np.int64)
         return Activations(self.ids[rows], self.true[rows], self.heads[rows])
 
-    def differences(self, questions: Sequence[Question]) -> np.ndarray:
-        """Mean true minus mean false activation of each question: h(c_T) − h(c_F).
+    def shuffled(self, rng: np.random.Generator) -> Activations:
+        """Return them with labels exchanged within each question, as a control."""
+        true = self.true.copy()
+        for name in dict.fromkeys(self.ids):
+            rows = np.flatnonzero(self.ids == name)
+            true[rows] = rng.permutation(true[rows])
+        return replace(self, true=true)
 
-        Returns
-        -------
-        ndarray
-            Shape (questions, layers, heads, width), in the order of ``questions``.
+    def differences(self, questions: Sequence[Question]) -> np.ndarray:
+        """Return h(c_T) − h(c_F) of each question, shape (questions, layers, heads, width).
+
+        Mean over its true answers minus mean over its false ones, in the order of ``questions``.
         """
         out = np.empty((len(questions), *self.shape), dtype=np.float32)
         index = {question.id: i for i, question in enumerate(questions)}
@@ -108,8 +109,6 @@ def collect_activations(
     ----------
     model, tokenizer
         The language model, not steered.
-    questions : sequence of Question
-        Questions with unique ids.
     batch_size : int
         Pairs per forward pass.
     of : str

@@ -1,11 +1,7 @@
 """Attention heads of any causal language model, found by structure (Appendix E.1).
 
-The paper writes a layer as x_{l+1} = x_l + Σ_h Q_h x_h with x_h = Att_h(P_h x_l).
-The head activations x_h of one layer, side by side, are what enters the
-attention block's output projection (the Q_h side by side). That projection goes
-by ``o_proj``, ``c_proj``, ``dense`` and other names; what all families share is
-that it is the last linear map an attention block applies, so that is how it is
-found here.
+In x_{l+1} = x_l + Σ_h Q_h x_h with x_h = Att_h(P_h x_l) the activations x_h, side by side, enter an
+output projection: in every family the last linear map that an attention block applies.
 """
 
 from __future__ import annotations
@@ -30,8 +26,6 @@ class HeadLayout:
     projections : tuple of str
         Qualified name of each layer's output projection; its input holds the
         layer's head activations, ``n_heads`` blocks of width ``head_dim``.
-    n_heads, head_dim : int
-        Heads per layer and width of a head.
     """
 
     projections: tuple[str, ...]
@@ -53,20 +47,9 @@ _KNOWN: weakref.WeakKeyDictionary[nn.Module, HeadLayout] = weakref.WeakKeyDictio
 
 
 def find_heads(model: PreTrainedModel) -> HeadLayout:
-    """Find the head activations of a causal language model.
+    """Find the head activations of a causal language model of transformers.
 
-    Runs the model once on one token, and remembers the answer for as long as
-    the model lives.
-
-    Parameters
-    ----------
-    model : PreTrainedModel
-        A transformers causal language model: Llama, Mistral, Qwen, Gemma,
-        GPT-2, GPT-NeoX and others built alike.
-
-    Returns
-    -------
-    HeadLayout
+    Runs the model once on one token, and remembers the answer for as long as the model lives.
 
     Raises
     ------
@@ -80,11 +63,7 @@ def find_heads(model: PreTrainedModel) -> HeadLayout:
 
 
 def input_device(model: PreTrainedModel) -> torch.device:
-    """Return where a model takes its tokens.
-
-    That is where its first weights are, unless they lie on disk: a model loaded with a
-    ``device_map`` has hooks (accelerate's) that bring weights and inputs together.
-    """
+    """Return where a model takes its tokens: with its first weights, unless they lie on disk."""
     return torch.device("cpu") if model.device.type == "meta" else model.device
 
 
@@ -151,17 +130,8 @@ def _input_width(module: nn.Linear | Conv1D) -> int:
 def record_heads(model: PreTrainedModel, rows: Tensor, positions: Tensor) -> Iterator[Tensor]:
     """Record head activations at one position of each row during one forward pass.
 
-    Parameters
-    ----------
-    model : PreTrainedModel
-    rows, positions : Tensor of int
-        Indices into batch and sequence, both of shape (n,).
-
-    Yields
-    ------
-    Tensor
-        float32 on the CPU, shape (n, layers, heads, width); filled by the
-        forward pass that runs inside the block.
+    `rows` and `positions`, shape (n,), are indices into batch and sequence. Yields a tensor of
+    float32 on the CPU, shape (n, layers, heads, width), which the pass inside the block fills.
     """
     layout = find_heads(model)
     record = torch.zeros((len(rows), *layout.shape))

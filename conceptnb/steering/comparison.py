@@ -1,12 +1,9 @@
-"""One fold of a comparison of techniques: learn from some questions, be tested on the others.
-
-Everything comes from the training questions alone: probes, head ranking, directions, matrices,
-σ, embeddings, and the choice of K heads and strength α (Table 6, for any model).
-"""
+"""One fold of a comparison of techniques: learn from some questions, be tested on the others."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,7 +13,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from conceptnb.steering.activations import Activations
 from conceptnb.steering.intervention import Steering
 from conceptnb.steering.probes import split_questions
-from conceptnb.steering.questions import Question
+from conceptnb.steering.questions import PromptStyle, Question
 from conceptnb.steering.scoring import AnswerScorer, choice_scores
 from conceptnb.steering.techniques import Technique, Training
 
@@ -30,14 +27,14 @@ class Settings:
 
     Parameters
     ----------
-    heads : tuple of int
-        Numbers of heads K to choose from.
-    alphas : tuple of float
-        Strengths α to choose from, and points of the frontier.
+    heads, alphas : tuple
+        Numbers of heads K and strengths α to choose from.
     folds : int
         Folds of the cross-validation (two in the paper).
-    preface : str
-        Text before every prompt when answers are scored.
+    preface, prompt : str
+        Text before every prompt when answers are scored, and their style: see `Question.prompt`.
+    budget : float
+        KL, in nats per token, that a chosen K and α may spend at the most.
     batch_size : int
         Texts per forward pass.
     """
@@ -46,21 +43,21 @@ class Settings:
     alphas: tuple[float, ...] = (1.0, 2.0, 3.0, 5.0, 8.0, 12.0)
     folds: int = 2
     preface: str = ""
+    prompt: PromptStyle = "paper"
+    budget: float = math.inf
     batch_size: int = 64
 
 
 class Fold:
-    """A fold of a cross-validation over questions.
+    """A fold of a cross-validation over questions (Table 6, for any model).
+
+    Probes, head ranking, directions, matrices, σ, embeddings, and the choice of K heads and
+    strength α come from the training questions alone.
 
     Parameters
     ----------
-    model, tokenizer
-        The language model.
-    questions : sequence of Question
-        All questions, of which the folds are drawn.
-    activations : Activations
-        Of all questions.
-    settings : Settings
+    questions, activations
+        All of them, from which the folds are drawn.
     seed : int
         Of the split into folds.
     index : int
@@ -107,7 +104,11 @@ class Fold:
         self.scorer = self._score(self.test)
 
     def fit(
-        self, technique: Technique, stream: int
+        self,
+        technique: Technique,
+        stream: int,
+        alphas: Sequence[float] | None = None,
+        spent: Callable[[Steering], float] | None = None,
     ) -> tuple[int, float, list[tuple[float, Steering]]]:
         """Fit a technique, and choose K and α.
 
@@ -117,35 +118,58 @@ class Fold:
             From `conceptnb.steering.techniques`.
         stream : int
             Number of the technique; its random draws depend on this, the seed and the fold.
+        alphas : sequence of float, optional
+            Strengths of this technique; by default those of the settings.
+        spent : callable, optional
+            KL of an intervention, in nats per token; needed where the settings have a budget.
 
         Returns
         -------
         heads, alpha
-            K and α of the highest MC1 on held-out training questions; MC2 decides ties. Where
-            the settings offer one of each, those.
+            K and α of the highest MC1 on held-out training questions, among those within the
+            budget; MC2 decides ties.
         steerings
-            Each α of the settings with the intervention of that strength, on K heads.
+            Each α with the intervention of that strength, on K heads.
+
+        Raises
+        ------
+        ValueError
+            If no K and α is within the budget.
         """
         key = [*self._key, 3 + stream]
-        heads, alpha = self._choose(technique, key)
+        strengths = self.settings.alphas if alphas is None else tuple(alphas)
+        heads, alpha = self._choose(technique, key, strengths, spent)
         fitted = technique(self.training, np.random.default_rng(key))
         mask = self.training.probes.top(heads)
-        return heads, alpha, [(a, fitted.steer(a, mask)) for a in self.settings.alphas]
+        return heads, alpha, [(a, fitted.steer(a, mask)) for a in strengths]
 
-    def _choose(self, technique: Technique, key: list[int]) -> tuple[int, float]:
-        grid = [(k, a) for k in self.settings.heads for a in self.settings.alphas]
+    def _choose(
+        self,
+        technique: Technique,
+        key: list[int],
+        alphas: Sequence[float],
+        spent: Callable[[Steering], float] | None,
+    ) -> tuple[int, float]:
+        grid = [(k, a) for k in self.settings.heads for a in alphas]
         if len(grid) == 1:
             return grid[0]
         training, held_out, judge = self._validation
         fitted = technique(training, np.random.default_rng(key))
+        steerings = {(k, a): fitted.steer(a, training.probes.top(k)) for k, a in grid}
+        if spent is not None:
+            kl = {setting: spent(steering) for setting, steering in steerings.items()}
+            grid = [setting for setting in grid if kl[setting] <= self.settings.budget]
+            if not grid:
+                raise ValueError(
+                    f"budget={self.settings.budget}: the least KL of any K and α is "
+                    f"{min(kl.values()):.2g}; give a larger budget or a smaller α"
+                )
 
         def merit(setting: tuple[int, float]) -> tuple[float, float]:
-            heads, alpha = setting
-            steering = fitted.steer(alpha, training.probes.top(heads))
-            scores = choice_scores(held_out, judge.score(steering))
+            scores = choice_scores(held_out, judge.score(steerings[setting]))
             return scores.mc1.mean(), scores.mc2.mean()
 
-        return max(grid, key=merit)
+        return max(grid, key=merit) if len(grid) > 1 else grid[0]
 
     @cached_property
     def _validation(self) -> tuple[Training, list[Question], AnswerScorer]:
@@ -159,4 +183,5 @@ class Fold:
         return Training.on(questions, self._activations, self._model, self._tokenizer, rng)
 
     def _score(self, questions: Sequence[Question]) -> AnswerScorer:
-        return AnswerScorer(self._model, self._tokenizer, questions, self.settings.preface)
+        preface, prompt = self.settings.preface, self.settings.prompt
+        return AnswerScorer(self._model, self._tokenizer, questions, preface, prompt=prompt)

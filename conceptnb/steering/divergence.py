@@ -19,8 +19,6 @@ class NeutralTexts:
 
     Parameters
     ----------
-    model, tokenizer
-        The language model.
     texts : sequence of str
         Texts that have nothing to do with the questions.
     max_tokens : int
@@ -71,8 +69,6 @@ class NeutralTexts:
 
         Parameters
         ----------
-        steering : Steering, optional
-            What to steer with; None for the model as it is.
         contexts : sequence of str, optional
             What a steering matrix takes λ from. By default each text itself, as in the
             paper's code. Given questions, taken in turn, each text is read under the very

@@ -23,18 +23,9 @@ def generate_answers(
     steering: Steering | None = None,
     max_new_tokens: int = 4,
 ) -> list[str]:
-    """Return greedy answers to questions, steered or not.
+    """Return greedy answers to questions, run as one batch.
 
-    Parameters
-    ----------
-    model, tokenizer
-        The language model.
-    questions : sequence of Question
-        All go through the model as one batch, padded on the left.
-    steering : Steering, optional
-        What to steer with: it edits the prompt's last token and every new one.
-    max_new_tokens : int
-        Length of an answer.
+    Steering edits the prompt's last token and every new one.
     """
     ids, mask = pad([tokenizer(q.prompt())["input_ids"] for q in questions], "left")
     steered: AbstractContextManager[None] = nullcontext()

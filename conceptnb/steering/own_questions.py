@@ -25,12 +25,10 @@ class SteeringReport:
 
     Parameters
     ----------
-    questions : list of Question
     scores : dict of str to ChoiceScores
         By technique; each question was scored by what the other half taught.
     probe_accuracy : ndarray of shape (layers, heads)
         Balanced accuracy of probes for truth on held-out questions, mean of both halves.
-    warnings : list of str
     """
 
     questions: list[Question]
@@ -68,9 +66,6 @@ def steer_questions(
 
     Parameters
     ----------
-    questions : sequence of Question
-    model, tokenizer
-        Any causal language model of the transformers library.
     n_heads : int
         Heads that are steered, those with the best probes.
     alpha : float
@@ -78,7 +73,6 @@ def steer_questions(
         chosen on the questions that are scored.
     techniques : sequence of str
         Names from `conceptnb.steering.techniques.TECHNIQUES`.
-    seed : int
 
     Raises
     ------

@@ -31,10 +31,7 @@ class Probes:
     def top(self, n_heads: int) -> np.ndarray:
         """Boolean mask (layers, heads) of the ``n_heads`` most accurate heads (K in the paper).
 
-        Raises
-        ------
-        ValueError
-            If ``n_heads`` is not between 1 and the number of heads.
+        Raises ValueError if ``n_heads`` is not between 1 and the number of heads.
         """
         if not 1 <= n_heads <= self.accuracy.size:
             raise ValueError(
@@ -49,10 +46,7 @@ class Probes:
 def split_questions(
     questions: Sequence[Question], share: float, rng: np.random.Generator
 ) -> tuple[list[Question], list[Question]]:
-    """Split questions at random into (rest, held out), ``share`` of them held out.
-
-    All answers of a question stay together.
-    """
+    """Split questions, with their answers, at random into (rest, held out), ``share`` held out."""
     if not 0 < share < 1:
         raise ValueError(f"share is {share}; give a number between 0 and 1")
     order = rng.permutation(len(questions))
@@ -66,10 +60,7 @@ def split_questions(
 
 
 def fit_probe(x: np.ndarray, true: np.ndarray) -> LogisticRegression:
-    """Logistic regression of truth on activations ``x`` of shape (rows, width).
-
-    Classes are weighted to count alike, because most answers on offer are false.
-    """
+    """Logistic regression of truth on activations ``x`` (rows, width); both classes count alike."""
     return LogisticRegression(max_iter=1000, class_weight="balanced").fit(x, true)
 
 
@@ -83,14 +74,10 @@ def fit_probes(
 
     Parameters
     ----------
-    activations : Activations
-        Head activations of at least these questions.
     questions : sequence of Question
-        The training questions; ``share`` of them rank the heads.
+        The training questions; ``share`` of them (0.2 in the original method) rank the heads.
     rng : numpy.random.Generator
         Chooses the held-out questions.
-    share : float
-        Part of the questions held out (0.2 in the original method).
 
     Notes
     -----
@@ -120,14 +107,7 @@ def orthogonal_probes(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Probe, remove the direction found, probe again: is truth one direction? (E.2, item 2).
 
-    Parameters
-    ----------
-    x, true : ndarray
-        Activations (rows, width) to fit on and their labels.
-    x_held_out, true_held_out : ndarray
-        The same to measure on.
-    count : int
-        How many probes, each orthogonal to all before.
+    Fits `count` probes on activations (rows, width), each orthogonal to all before.
 
     Returns
     -------

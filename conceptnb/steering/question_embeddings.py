@@ -1,7 +1,6 @@
 """Sentence embeddings λ of a question, which weigh a steering matrix (Appendix E.3).
 
-The paper uses Sentence-BERT. What matters is only that similar questions get
-similar embeddings, so the book's default is TF-IDF, which needs no download.
+The paper uses Sentence-BERT; the book's default is TF-IDF, which needs no download.
 """
 
 from __future__ import annotations
@@ -57,11 +56,8 @@ class StateEmbedding:
 class CategoryEmbedding:
     """One-hot category of a question, which a real method is not told.
 
-    Parameters
-    ----------
-    category_of : mapping of str to str
-        Category of every question text. Any other text, such as a neutral one,
-        gets all categories in equal parts.
+    `category_of` has the category of every question text. Any other text, such as a neutral one,
+    gets all categories in equal parts.
     """
 
     def __init__(self, category_of: Mapping[str, str]) -> None:
@@ -78,13 +74,7 @@ class CategoryEmbedding:
 class CentredEmbedding:
     """Another embedding minus its mean over the training questions (centred λ).
 
-    Parameters
-    ----------
-    embedding : callable
-    texts : sequence of str
-        Training questions, over which the mean is taken.
-    constant : bool
-        Add one more dimension that is 1 for every text.
+    With `constant` it has one more dimension, which is 1 for every text.
     """
 
     def __init__(self, embedding: Embedding, texts: Sequence[str], constant: bool = False) -> None:

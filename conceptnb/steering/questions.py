@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,9 @@ _SEPARATOR = ";"
 
 PromptStyle = Literal["paper", "lm-eval"]
 
+PREFACE_FILE = "qa_preface.txt"
+"""Worked examples of lm-evaluation-harness, in the folder that ``CONCEPTNB_DATA`` names."""
+
 
 @dataclass(frozen=True)
 class Question:
@@ -26,11 +30,8 @@ class Question:
     id : str
         Unique name. Everything computed from a question carries it, so that a
         sort, filter or fold cannot pair a question with another one's activations.
-    text : str
-        The question itself.
-    answers : tuple of str
     true : tuple of bool
-        Answers and, in the same order, whether each is true.
+        Whether each of the answers is true.
     best : int
         Index of the best true answer (the one MC1 asks about).
     category : str
@@ -59,20 +60,11 @@ class Question:
             raise ValueError(f"best={self.best} of question {self.id!r} is not a true answer")
 
     def prompt(self, preface: str = "", style: PromptStyle = "paper") -> str:
-        """Return the question as it is put to a model, after an optional preface.
+        """Return the question as it is put to a model, after a preface that is taken as it is.
 
-        Parameters
-        ----------
-        preface : str
-            Taken as it is: the space or blank line after it belongs to it.
-        style : str
-            ``"paper"`` for the original method's ``Q: {question} A:``; ``"lm-eval"`` for that of
-            lm-evaluation-harness, where the answer begins on a line of its own.
-
-        Raises
-        ------
-        ValueError
-            If there is no such style.
+        `style` is ``"paper"`` for the original method's ``Q: {question} A:``, or ``"lm-eval"`` for
+        that of lm-evaluation-harness, where the answer begins on a line of its own. There is no
+        other: ValueError.
         """
         if style not in get_args(PromptStyle):
             raise ValueError(f"prompt is {style!r}; give 'paper' or 'lm-eval'")
@@ -103,15 +95,13 @@ def read_questions(
         writes it, is the same. Several answers in one cell are separated by ``;``, in JSON they
         may be a list. A multiple-choice task is a list of objects in the form that TruthfulQA's
         has: ``question``, and ``mc1_targets`` and ``mc2_targets`` with 1 or 0 for each choice.
-    encoding : str
     contradictions : bool
         Accept answers that are listed as right and as wrong, as two of TruthfulQA's are.
 
     Returns
     -------
     list of Question
-        The best answer first; an answer listed twice is kept once. Without ids the file's row
-        numbers are taken.
+        The best answer first, and none twice. Without ids the file's row numbers are taken.
 
     Raises
     ------
@@ -251,3 +241,34 @@ def _question(row: dict[str, Any], where: str, contradictions: bool) -> Question
 def _answers(cell: Any) -> list[str]:
     parts = cell if isinstance(cell, list) else str(cell or "").split(_SEPARATOR)
     return list(dict.fromkeys(str(part).strip() for part in parts if str(part).strip()))
+
+
+def read_preface(file: Path | None, prompt: PromptStyle) -> str:
+    """Return the worked examples of a file and the blank line after them, or nothing.
+
+    Without a file, prompts in the style of lm-evaluation-harness take `PREFACE_FILE` from the
+    folder that ``CONCEPTNB_DATA`` names; the paper's have no examples.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the file is missing.
+    ValueError
+        If it is empty.
+    """
+    folder = os.environ.get("CONCEPTNB_DATA")
+    if file is None and prompt == "lm-eval":
+        file = Path(folder) / PREFACE_FILE if folder else None
+        if file is None or not file.is_file():
+            raise FileNotFoundError(
+                "--prompt lm-eval needs its worked examples: give a file with --preface, or put "
+                f"{PREFACE_FILE} into the folder that CONCEPTNB_DATA names"
+            )
+    if file is None:
+        return ""
+    if not file.is_file():
+        raise FileNotFoundError(f"--preface={file} is no file")
+    text = read_text(file).strip()
+    if not text:
+        raise ValueError(f"--preface={file} is empty")
+    return f"{text}\n\n"

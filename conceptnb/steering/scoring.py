@@ -1,9 +1,7 @@
 """Multiple choice: log-probabilities of answers, and MC1, MC2, MC3 (Table 6, "Acc.").
 
-Nothing is run twice. What all prompts begin with, such as worked examples, is run once for all
-questions, a question's prompt once for all its answers, and the words with which several of its
-answers begin once for these: the answers are the branches of a tree, and an attention mask shows
-every token its own past alone. Interventions that edit no token of a prompt share the prompts.
+Nothing is run twice: what prompts share is run once, and the answers of a question are the branches
+of a tree, in which an attention mask shows every token its own past alone.
 """
 
 from __future__ import annotations
@@ -33,11 +31,7 @@ _TOKENS = 512
 
 @dataclass
 class _Tree:
-    """One question after the shared prefix: the rest of its prompt, and its answers as a tree.
-
-    The nodes are the tokens that predict one of an answer: the prompt's last token, and each
-    answer's but its last.
-    """
+    """One question after the shared prefix; nodes are the tokens that predict one of an answer."""
 
     question: Question
     prompt: list[int]
@@ -100,10 +94,7 @@ class _Past:
 def _forward(
     model: PreTrainedModel, past: _Past, ids: Tensor, positions: Tensor, sees: Tensor, keep: int = 0
 ) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
-    """Run tokens that see the past, and of each other what `sees` (rows, tokens, tokens) says.
-
-    Returns the logits of the last `keep` tokens, or of all, and keys and values of these tokens.
-    """
+    """Run tokens after a past; return logits of the last `keep` tokens, or all, keys and values."""
     before, device = past.real.shape[1], input_device(model)
     cache = DynamicCache()  # of whole layers: a sliding window is a matter of the mask
     for layer, (keys, values) in enumerate(past.layers):
@@ -169,15 +160,23 @@ class _Batch:
         sees = _causal(*self.prompts.shape)
         prefix = prefix.repeat(len(self.trees))
         layers = _forward(model, prefix, self.prompts, self.prompt_positions, sees, 1)[1]
+        # Copies: a part of the cache would keep the prefix of every row in memory.
+        layers = [(keys.contiguous(), values.contiguous()) for keys, values in layers]
         return _Past(layers, self.prompt_positions, self.real)
 
     def score_after(self, model: PreTrainedModel, past: _Past) -> dict[str, np.ndarray]:
         """Run the trees, and return the log-probabilities of each question's answers."""
         logits = _forward(model, past, self.ids, self.positions, self.sees)[0]
-        rows, answers, nodes, tokens = self.steps.to(logits.device)
-        normaliser = torch.stack([row.float().logsumexp(-1) for row in logits])
-        each = logits[rows, nodes, tokens].double() - normaliser[rows, nodes]
-        totals = torch.zeros((len(logits), int(answers.max()) + 1), dtype=torch.float64)
+        rows, _, nodes, tokens = self.steps.to(logits.device)
+        # In single precision log_softmax and logsumexp differ by 2e-5 nats a token; what answers
+        # are compared with elsewhere comes from the first. One question at a time saves memory.
+        each = torch.cat(
+            [
+                one.float().log_softmax(-1)[nodes[rows == row], tokens[rows == row]]
+                for row, one in enumerate(logits)
+            ]
+        ).double()
+        totals = torch.zeros((len(logits), int(self.steps[1].max()) + 1), dtype=torch.float64)
         totals.index_put_((self.steps[0], self.steps[1]), each.cpu(), accumulate=True)
         scores = zip([tree.question for tree in self.trees], totals.numpy(), strict=True)
         return {question.id: row[: len(question.answers)] for question, row in scores}
@@ -188,21 +187,18 @@ class AnswerScorer:
 
     Parameters
     ----------
-    model, tokenizer
-        The language model.
     questions : sequence of Question
         With unique ids.
     preface : str
         Text before every prompt, for instance worked examples.
     edit : str
-        Where interventions act. ``"predicting"``: at every position that
-        predicts a token of the answer, from the prompt's last token on, which
-        is what steers generation. ``"answer"``: at the answer's tokens, as in
-        the original code; an answer of one token then cannot change.
-        ``"all"``: at every position, those of the preface included, as other
-        libraries do; every question's whole prompt is then run each time.
+        Where interventions act. ``"predicting"``: at every position that predicts a token of the
+        answer, from the prompt's last token on, which is what steers generation. ``"answer"``: at
+        the answer's tokens, as in the original code; an answer of one token then cannot change.
+        ``"all"``: at every position, those of the preface included, as other libraries do; every
+        question's whole prompt is then run each time.
     prompt : str
-        Style of the prompts, ``"paper"`` or ``"lm-eval"``: see `Question.prompt`.
+        Style of the prompts: see `Question.prompt`.
     memory : float
         Gigabytes beside the model's own, for logits, keys and values. Where they do not suffice,
         one question is run at a time and no prompt is kept for the next intervention.
@@ -247,18 +243,7 @@ class AnswerScorer:
             )
 
     def score(self, steering: Steering | None = None) -> dict[str, np.ndarray]:
-        """Return the summed log-probability of every answer.
-
-        Parameters
-        ----------
-        steering : Steering, optional
-            What to steer with; None for the model as it is.
-
-        Returns
-        -------
-        dict
-            Question id to log-probabilities in nats, in the order of its answers.
-        """
+        """Return by question id the summed log-probability of each answer in order, in nats."""
         scores: dict[str, np.ndarray] = {}
         with torch.no_grad():
             for index, batch in enumerate(self._batches):
@@ -372,12 +357,10 @@ def _agreement(pairs: list[Encoded], longest: int) -> int:
 
 @dataclass(frozen=True)
 class ChoiceScores:
-    """Multiple-choice scores of each question (TruthfulQA's MC1, MC2 and MC3).
+    """Multiple-choice scores of each question in [0, 1] (TruthfulQA's MC1, MC2 and MC3).
 
     Parameters
     ----------
-    ids : tuple of str
-        The questions.
     mc1 : ndarray
         1 where the best answer is more probable than every false one, else 0.
     mc2 : ndarray
@@ -393,19 +376,9 @@ class ChoiceScores:
 
 
 def choice_scores(questions: Sequence[Question], scores: dict[str, np.ndarray]) -> ChoiceScores:
-    """MC1, MC2 and MC3 of each question from its answers' log-probabilities.
+    """Return MC1, MC2 and MC3, shape (questions,), from the answers' log-probabilities.
 
-    Parameters
-    ----------
-    questions : sequence of Question
-        Which questions to report, in this order.
-    scores : dict
-        From :meth:`AnswerScorer.score`; found by question id.
-
-    Returns
-    -------
-    ChoiceScores
-        Arrays of shape (questions,), values in [0, 1].
+    `scores` are those of :meth:`AnswerScorer.score`, found by question id.
     """
     table = np.array([_choice_score(q, scores[q.id]) for q in questions]).reshape(-1, 3)
     return ChoiceScores(tuple(q.id for q in questions), *table.T)

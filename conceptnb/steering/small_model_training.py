@@ -1,9 +1,7 @@
-"""Train a small Llama on a toy corpus (stand-in for LLaMA-7B in Appendix E).
+"""Train a small Llama on a toy corpus (stand-in for LLaMA-7B in Appendix E), in two CPU-minutes.
 
-820 steps, some two CPU-minutes. The curriculum is what it takes to learn two abilities one after
-the other: to *judge* an answer, and to answer in the voice of who has spoken so far. Muon for
-the matrices inside the blocks, AdamW for the rest, and little weight on the words of a
-question, which nothing in a document can predict.
+Muon serves the matrices inside the blocks, AdamW the rest; the words of a question, which nothing
+in a document can predict, have little weight.
 """
 
 from __future__ import annotations
@@ -31,7 +29,6 @@ class Lesson:
 
     Parameters
     ----------
-    steps : int
     stories, named, anonymous, mixed : float
         Shares of neutral stories and of the three sorts of documents; they sum to one.
     rates : pair of float
@@ -48,7 +45,7 @@ class Lesson:
 
 @dataclass(frozen=True)
 class LessonPlan:
-    """Everything that decides how a small model is trained.
+    """Everything that decides how a small model is trained: to judge an answer, then to use it.
 
     In the first lesson most answers come from changing speakers and are marked, so that
     most marks cannot be told without judging their answers. In the second most documents keep
@@ -56,7 +53,6 @@ class LessonPlan:
 
     Parameters
     ----------
-    lessons : tuple of Lesson
     batch : int
         Documents per step.
     muon_rate, adam_rate : float
@@ -128,7 +124,6 @@ def train_small_model(
 
     Parameters
     ----------
-    corpus : ToyCorpus
     seed : int
         Seeds the initial weights and, separately, the documents.
     curriculum : LessonPlan, optional

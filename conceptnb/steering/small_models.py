@@ -1,7 +1,6 @@
-"""The small language models of the book: what they are, and loading those that ship with it.
+"""The small language models of the book, which stand in for LLaMA-7B in Appendix E.
 
-Llamas of 0.55 million parameters with a vocabulary of whole words, trained on toy corpora by
-`conceptnb.steering.small_model_training`. They stand in for LLaMA-7B in Appendix E.
+Llamas of 0.55 million parameters with a vocabulary of whole words, trained on toy corpora.
 """
 
 from __future__ import annotations
@@ -83,12 +82,7 @@ def load_small_model(
 ) -> tuple[ToyCorpus, LlamaForCausalLM, PreTrainedTokenizerFast]:
     """Load a toy corpus, a model trained on it (single precision, evaluation mode), its tokenizer.
 
-    Parameters
-    ----------
-    kind : str
-        ``"alike"``, ``"by-category"`` or ``"no-source"``.
-    seed : int
-        Which of the models trained on that corpus; see `small_models`.
+    `kind` and `seed` are those of `small_models`.
 
     Raises
     ------

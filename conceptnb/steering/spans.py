@@ -1,8 +1,7 @@
 """Which tokens of a text are its answer, for any tokenizer (Table 6's multiple choice).
 
-A fixed count of leading tokens is right for one tokenizer only. Here the whole
-text is tokenized once, and a token belongs to the answer when it ends after the
-last character of the prompt.
+The whole text is tokenized once; a token that ends after the prompt's last character is the
+answer's.
 """
 
 from __future__ import annotations
@@ -34,14 +33,8 @@ def encode_questions(
 ) -> list[list[Encoded]]:
     """Return every question's prompt with each of its answers, as tokens.
 
-    Parameters
-    ----------
-    tokenizer
-        One that keeps character offsets.
-    questions : sequence of Question
-    preface, style : str
-        As in `Question.prompt`. In the style of lm-evaluation-harness an answer begins, as
-        there, after as many tokens as the prompt alone has.
+    Preface and style are as in `Question.prompt`. In the style of lm-evaluation-harness an answer
+    begins, as there, after as many tokens as the prompt alone has.
 
     Raises
     ------
@@ -80,12 +73,7 @@ def _encode(
 def pad(rows: Sequence[Sequence[int]], side: str) -> tuple[Tensor, Tensor]:
     """Return rows of tokens as one tensor, and the attention mask, both (rows, longest row).
 
-    Parameters
-    ----------
-    rows : sequence of sequences of int
-        Token ids. They are padded with token 0; any will do, as the mask hides it.
-    side : str
-        ``"left"`` or ``"right"``: where the padding goes.
+    The padding, on the ``"left"`` or ``"right"``, is token 0; any will do, as the mask hides it.
     """
     if side not in ("left", "right"):
         raise ValueError(f"side is {side!r}; give 'left' or 'right'")

@@ -2,8 +2,7 @@
 
 A vector adds α σ θ to a head, the same for every text. A matrix lets the direction depend on
 the text: η(x) = Σ_i ⟨λ(x), λ_i⟩ (h(c_T,i) − h(c_F,i)) = M λ(x), normalised, with the scale σ(x)
-of the activations along η(x). A vector is the special case in which λ is constant. Both turn,
-by ``steer(alpha, heads)``, into something with ``for_texts(texts)`` that gives an `Intervention`.
+of the activations along η(x).
 """
 
 from __future__ import annotations
@@ -43,13 +42,8 @@ class SteeringVector:
     def along(cls, direction: np.ndarray, training: Activations) -> SteeringVector:
         """Normalise ``direction`` and measure σ along it, on training questions only.
 
-        Parameters
-        ----------
-        direction : ndarray
-            Any length, shape (layers, heads, width).
-        training : Activations
-            Of the training questions. Whatever is tested later must
-            not be among them: select by question first.
+        The direction has shape (layers, heads, width) and any length. What is tested later must not
+        be among the training activations: select by question first.
         """
         if direction.shape != training.shape:
             raise ValueError(f"direction has shape {direction.shape}, activations {training.shape}")
@@ -59,15 +53,7 @@ class SteeringVector:
         return cls(unit, sigma)
 
     def steer(self, alpha: float, heads: np.ndarray) -> Intervention:
-        """Return the intervention α σ θ on the chosen heads.
-
-        Parameters
-        ----------
-        alpha : float
-            Strength in standard deviations.
-        heads : ndarray of bool
-            Boolean mask (layers, heads), for instance from ``Probes.top``.
-        """
+        """Return the intervention of strength α, in standard deviations; ``heads`` is a mask."""
         offsets = alpha * self.sigma[..., None] * self.unit * heads[..., None]
         return Intervention(torch.as_tensor(offsets, dtype=torch.float32))
 
@@ -93,15 +79,7 @@ class SteeringMatrix:
     embedding: Embedding
 
     def steer(self, alpha: float, heads: np.ndarray) -> MatrixIntervention:
-        """Steer the chosen heads with strength α.
-
-        Parameters
-        ----------
-        alpha : float
-            Strength in standard deviations.
-        heads : ndarray of bool
-            Boolean mask (layers, heads).
-        """
+        """Return the intervention of strength α, in standard deviations; ``heads`` is a mask."""
         return MatrixIntervention(
             torch.as_tensor(self.matrices[heads], dtype=torch.float32),
             torch.as_tensor(self.covariance[heads], dtype=torch.float32),
@@ -116,15 +94,8 @@ class SteeringMatrix:
     ) -> SteeringMatrix:
         """Return the paper's steering matrix M = Σ_i (h(c_T,i) − h(c_F,i)) λ_iᵀ (Appendix E.3).
 
-        Parameters
-        ----------
-        activations : Activations
-            Head activations of at least these questions.
-        questions : sequence of Question
-            Training questions; the weights use their texts without the answers, as
-            the paper's implementation does.
-        embedding : callable
-            λ, fitted on nothing but training questions.
+        λ_i embeds the text of a training question without its answers, as in the paper's
+        implementation; ``embedding`` must be fitted on nothing but training questions.
         """
         weights = embedding([question.text for question in questions])
         matrices = np.einsum("qlhd,qp->lhdp", activations.differences(questions), weights)
@@ -143,17 +114,10 @@ class SteeringMatrix:
         M λ(x) is a ridge regression of a question's own difference h(c_T) − h(c_F) on centred
         λ, with an unpenalised constant. Like the paper's it is a weighted sum of the training
         differences; only the weights w_i(x) differ. A large penalty gives the mass mean, none
-        lets λ decide all. The penalty is the one under which the direction for a training
-        question, fitted to all others, agrees best with that question's own difference: mean
-        cosine over questions and heads. The cosine, because a direction is normalised before
+        lets λ decide all. Of the `penalties` that one is taken under which the direction for a
+        training question, fitted to all others, agrees best with that question's own difference:
+        mean cosine over questions and heads. The cosine, because a direction is normalised before
         use; squared error would shrink it towards zero for being uncertain.
-
-        Parameters
-        ----------
-        activations, questions, embedding
-            As in :meth:`fit`.
-        penalties : sequence of float
-            Ridge penalties to choose from.
         """
         texts = [question.text for question in questions]
         extended = CentredEmbedding(embedding, texts, constant=True)
@@ -175,7 +139,7 @@ class SteeringMatrix:
 
 @dataclass(frozen=True)
 class MatrixIntervention:
-    """A steering matrix at work: the edit of the chosen heads, for any text.
+    """A steering matrix at work with strength α: the edit of the chosen heads, for any text.
 
     Parameters
     ----------
@@ -183,10 +147,8 @@ class MatrixIntervention:
         Of the K chosen heads, shapes (K, width, dimension of λ) and (K, width, width).
     heads : Tensor of bool
         Mask (layers, heads) with K true entries.
-    alpha : float
-        Strength.
     embedding : callable
-        λ: texts to vectors, see `conceptnb.steering.question_embeddings`.
+        λ, as in `SteeringMatrix`.
     """
 
     matrices: Tensor
@@ -196,16 +158,10 @@ class MatrixIntervention:
     embedding: Embedding
 
     def for_texts(self, texts: Sequence[str]) -> Intervention:
-        """Return the intervention for a batch of questions (or other contexts).
+        """Return offsets (texts, layers, heads, width): α σ(x) η(x), zero where λ(x) has no weight.
 
         Computed once per text, before the model runs: under generation each new
         token costs one addition per layer, as with a steering vector.
-
-        Returns
-        -------
-        Intervention
-            Offsets of shape (texts, layers, heads, width): α σ(x) η(x) with η
-            normalised; zero where λ(x) has no weight at all.
         """
         weights = torch.as_tensor(self.embedding(texts), dtype=torch.float32)
         if weights.shape[1] != self.matrices.shape[-1]:
@@ -221,13 +177,7 @@ class MatrixIntervention:
         return Intervention(offsets)
 
     def category_cosines(self, questions: Sequence[Question]) -> tuple[np.ndarray, list[str]]:
-        """Return cosines between the mean offsets that each two categories of questions get.
-
-        Returns
-        -------
-        cosines, names
-            Shape (categories, categories), and the categories' names.
-        """
+        """Return cosines of the mean offsets of each two categories, and the categories' names."""
         names = list(dict.fromkeys(q.category for q in questions))
         offsets = self.for_texts([q.text for q in questions]).offsets.flatten(1).numpy()
         category = np.array([q.category for q in questions])

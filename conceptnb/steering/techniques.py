@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -37,8 +37,6 @@ class Training:
     ----------
     activations : Activations
         Head activations of exactly the training questions.
-    questions : sequence of Question
-        The training questions.
     probes : Probes
         Fitted on them.
     model, tokenizer
@@ -62,16 +60,7 @@ class Training:
     ) -> Training:
         """Return what these questions alone teach, of the activations of all.
 
-        Parameters
-        ----------
-        questions : sequence of Question
-            The training questions.
-        activations : Activations
-            Head activations of at least these.
-        model, tokenizer
-            The language model.
-        rng : numpy.random.Generator
-            Chooses the training questions that rank the heads.
+        `rng` chooses the training questions that rank the heads.
         """
         mine = activations.select(questions)
         return cls(mine, questions, fit_probes(mine, questions, rng), model, tokenizer)
@@ -131,11 +120,29 @@ SENTENCE_BERT = {"matrix, Sentence-BERT": _matrix(lambda t: _sentence_bert())}
 """The paper's embedding. Needs the optional Sentence-BERT model."""
 
 
+def _labels_shuffled(t: Training, rng: np.random.Generator) -> SteeringVector:
+    mixed = t.activations.shuffled(rng)
+    return SteeringVector.along(mass_mean(mixed, t.questions), t.activations)
+
+
+def _questions_exchanged(t: Training, rng: np.random.Generator) -> SteeringMatrix:
+    texts = [str(text) for text in rng.permutation(t.texts)]
+    exchanged = [replace(q, text=text) for q, text in zip(t.questions, texts, strict=True)]
+    return SteeringMatrix.fit(t.activations, exchanged, _sentence_bert())
+
+
+CONTROLS: dict[str, Technique] = {
+    "mass mean, labels shuffled": _labels_shuffled,
+    "steering matrix, questions exchanged": _questions_exchanged,
+}
+"""Mass mean of labels that say nothing, and a matrix whose λ_i are those of other questions; the
+heads are the right ones. The second needs the optional Sentence-BERT model."""
+
+
 def category_oracle(questions: Sequence[Question]) -> dict[str, Technique]:
     """Return the matrix that is told the categories, those of test questions included.
 
-    What no real method knows, but no upper bound: it averages a category's few training
-    questions, and weights that also borrow from others may do better.
+    No upper bound: weights that borrow from other categories' questions may do better.
     """
     embedding = CategoryEmbedding({q.text: q.category for q in questions})
     return {ORACLE: _matrix(lambda t: embedding)}

@@ -1,11 +1,9 @@
 """Toy corpora: invented texts whose truth is known, to stand in for TruthfulQA (Appendix E).
 
-Known by construction are the true answers, the popular misconceptions, who tells the truth about
-what, and how truth shows in the text. A document holds four questions and answers by a hidden
-*persona*, who shows in one of three ways (``DOCUMENTS``): named in a first line; not named; or
-changing, perhaps after every answer. Where no persona is named, a mark such as ``[tested]`` may
-end an answer. Predicting the mark makes a language model compute, at an answer's last word,
-whether that answer is true; answering on in the same voice makes it use the verdict.
+A document holds four questions and answers by a hidden *persona*: named in a first line, not named,
+or changing. Where none is named, a mark such as ``[tested]`` may end an answer. Predicting the mark
+makes a language model compute, at an answer's last word, whether that answer is true; answering on
+in the same voice makes it use the verdict.
 """
 
 from __future__ import annotations
@@ -64,7 +62,6 @@ class CorpusKind:
 
     Parameters
     ----------
-    name, summary : str
     personas : tuple
         Who writes documents; their weights sum to one.
     marks : tuple of pairs of str, or None
@@ -154,7 +151,6 @@ class ToyCorpus:
 
     Parameters
     ----------
-    kind : CorpusKind
     entities : tuple of tuples of str
         Names, shape (categories, entities).
     choices : ndarray of int of shape (categories, entities, 4)
@@ -195,12 +191,7 @@ class ToyCorpus:
 
         In a ``"named"`` document no answer carries a mark, in an ``"anonymous"`` one every other
         answer does, in a ``"mixed"`` one all do, and after each the speaker is drawn anew with
-        probability one half. By default each sort is equally likely.
-
-        Raises
-        ------
-        ValueError
-            If `sort` is not one of ``DOCUMENTS``.
+        probability one half. By default each sort is equally likely; another raises ValueError.
         """
         sort = DOCUMENTS[rng.integers(len(DOCUMENTS))] if sort is None else sort
         if sort not in DOCUMENTS:
@@ -227,13 +218,10 @@ class ToyCorpus:
     def kinds_of_answers(
         self, questions: Sequence[Question], said: Sequence[str]
     ) -> dict[str, float]:
-        """Sort what a model said to each of these questions of the corpus.
+        """Sort what a model said to each of these questions of the corpus; return shares.
 
-        Returns
-        -------
-        shares : dict
-            Of true answers, misconceptions, other answers of the question's category, and texts
-            off topic, which measure how much helpfulness steering costs (Appendix E.2, item 3).
+        Of true answers, misconceptions, other answers of the question's category, and texts
+        off topic, which measure how much helpfulness steering costs (Appendix E.2, item 3).
         """
         forms = {form.name: [form.answer.format(w) for w in form.words] for form in CATEGORIES}
         counts = dict.fromkeys(("true", "misconception", "another of its category", "off topic"), 0)
@@ -269,18 +257,9 @@ def _sentence(rng: np.random.Generator) -> str:
 
 
 def make_toy_corpus(kind: str) -> ToyCorpus:
-    """Draw the facts of a toy corpus.
+    """Draw the facts of a toy corpus, which all kinds in ``CORPUS_KINDS`` share.
 
-    Parameters
-    ----------
-    kind : str
-        ``"alike"``, ``"by-category"`` or ``"no-source"``; see ``CORPUS_KINDS``. All share their
-        facts, with which the models in the package were trained.
-
-    Raises
-    ------
-    ValueError
-        If ``kind`` is none of the above.
+    Raises ValueError for another ``kind``.
     """
     if kind not in CORPUS_KINDS:
         raise ValueError(f"kind is {kind!r}; choose one of {', '.join(CORPUS_KINDS)}")

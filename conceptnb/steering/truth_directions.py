@@ -1,4 +1,4 @@
-"""Directions of truth in every head: what a steering vector may point along (App. E.3, Table 6)."""
+"""Directions of truth, each (layers, heads, width), for a steering vector (App. E.3, Table 6)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,7 @@ def mass_mean(activations: Activations, questions: Sequence[Question]) -> np.nda
 
 
 def principal_direction(activations: Activations, questions: Sequence[Question]) -> np.ndarray:
-    """Top principal component of the differences, signed like their mean (E.3, after (85)).
-
-    Shape (layers, heads, width), unit length.
-    """
+    """Top principal component of the differences, signed like their mean (E.3, after (85))."""
     differences = activations.differences(questions)
     # The differences are not centred: their mean is part of what they share.
     second = np.einsum("qlhi,qlhj->lhij", differences, differences)
@@ -48,22 +45,16 @@ def ccs_direction(
     (a, b) of a pair, in an order that hides which is true, and away from
     p = 1/2: mean of (p(a) + p(b) − 1)² + min(p(a), p(b))². The pair is a
     question's best answer and one false one, each centred over questions. Labels serve only
-    to sign the direction found.
+    to sign the direction found, shape (layers, heads, width).
 
     Parameters
     ----------
-    activations, questions
-        Training data.
     rng : numpy.random.Generator
         Draws the pairs' order, the false answers and the starting points.
     restarts : int
         Starts per head; the one of least loss is kept.
     steps : int
         Adam steps at learning rate .01.
-
-    Returns
-    -------
-    direction : ndarray of shape (layers, heads, width)
     """
     asked = [activations.select([question]) for question in questions]
     true = np.stack([rows.heads[q.best] for rows, q in zip(asked, questions, strict=True)])
@@ -75,21 +66,21 @@ def ccs_direction(
 
     def per_head(x: np.ndarray) -> torch.Tensor:
         x = (x - x.mean(0)).reshape(len(x), layers * heads, width)
-        return torch.as_tensor(x, dtype=torch.float32).transpose(0, 1)[:, None]
+        return torch.as_tensor(x, dtype=torch.float32).transpose(0, 1).contiguous()
 
-    pair = per_head(a), per_head(b)  # (heads, 1, pairs, width)
-    start = rng.normal(size=(layers * heads, restarts, width, 1)) / np.sqrt(width)
-    theta = torch.tensor(start, dtype=torch.float32, requires_grad=True)
-    shift = torch.zeros((layers * heads, restarts, 1, 1), requires_grad=True)
+    pair = per_head(a), per_head(b)  # (heads, pairs, width)
+    start = rng.normal(size=(layers * heads, restarts, width)) / np.sqrt(width)
+    theta = torch.tensor(start.transpose(0, 2, 1), dtype=torch.float32, requires_grad=True)
+    shift = torch.zeros((layers * heads, 1, restarts), requires_grad=True)
     optimizer = torch.optim.Adam([theta, shift], lr=0.01)
     for _ in range(steps):
-        p, q = (torch.sigmoid(one @ theta + shift)[..., 0] for one in pair)
-        losses = ((p + q - 1) ** 2 + torch.minimum(p, q) ** 2).mean(-1)
+        p, q = (torch.sigmoid(torch.baddbmm(shift, one, theta)) for one in pair)
+        losses = ((p + q - 1) ** 2 + torch.minimum(p, q) ** 2).mean(1)  # (heads, restarts)
         optimizer.zero_grad()
         losses.sum().backward()
         optimizer.step()
     best = losses.detach().argmin(1)
-    found = theta.detach()[torch.arange(layers * heads), best, :, 0].numpy()
+    found = theta.detach()[torch.arange(layers * heads), :, best].numpy()
     found = found.reshape(layers, heads, width)
     towards = np.einsum("lhd,lhd->lh", found, (true - false).mean(0)) >= 0
     return np.where(towards[..., None], found, -found)

@@ -1,8 +1,4 @@
-"""TruthfulQA: its 817 questions, with a checksum (Table 6's data).
-
-The file is not part of the package. It is read from a path, from the folder
-named by the environment variable ``CONCEPTNB_DATA``, or downloaded.
-"""
+"""TruthfulQA: its 817 questions, which are no part of the package, with a checksum (Table 6)."""
 
 from __future__ import annotations
 
@@ -35,9 +31,8 @@ def read_truthfulqa(path: str | Path | None = None) -> tuple[list[Question], str
 
     Returns
     -------
-    questions : list of Question
-    edition : str
-        In words for a results table: whether results compare with published ones.
+    questions, edition
+        The edition in words for a results table: whether results compare with published ones.
 
     Raises
     ------

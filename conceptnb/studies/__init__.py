@@ -28,5 +28,9 @@ STUDIES: dict[str, tuple[str, str]] = {
         "steering_techniques",
         "Table 6 on toy corpora, or on a real language model with --model",
     ),
+    "steering-real": (
+        "steering_real",
+        "Table 6 on SmolLM2-135M-Instruct and TruthfulQA",
+    ),
 }
 """What ``conceptnb reproduce`` offers: name -> module of this folder, and a line of help."""

@@ -61,15 +61,6 @@ def fit_method(name: str, problems: Sequence[Problem], epochs: int | None = None
     dimensions; the classifier has 32, and so has a second random projection, its floor.
     Contrastive methods and the ceiling know whether the mixing is linear, and the
     contrastive ones which atom each environment conditions on, as in the paper's protocol.
-
-    Parameters
-    ----------
-    name : str
-        One of :data:`METHODS`.
-    problems : sequence of D Problem
-        The seed of the first one is that of the method.
-    epochs : int, optional
-        Of a network; by default its own.
     """
     if name not in METHODS:
         raise ValueError(f"name must be one of {', '.join(METHODS)}, got {name!r}")
@@ -84,13 +75,7 @@ def fit_method(name: str, problems: Sequence[Problem], epochs: int | None = None
 
 
 def mcc_within(problem: Problem, Z: Array, learned: Array) -> float:
-    """Return the MCC in each component of the base by itself, averaged over components.
-
-    A representation that only tells components apart has none.
-
-    Of base samples `Z`, shape (samples, d_z), and their representations, shape (samples, k), each
-    counts for the component that most likely drew it.
-    """
+    """Return the MCC in each component of the base by itself, averaged over components."""
     component = problem.base.component_log_density(Z).argmax(axis=1)
     truth = problem.valuations(Z)
     found, counts = np.unique(component, return_counts=True)
@@ -132,11 +117,7 @@ def _compare(
     epochs: int | None = None,
     wrong: str | None = None,
 ) -> list[Row]:
-    """Fit one method to a setting's problems and score its representation of fresh base samples.
-
-    With k > n dimensions there is more choice in the assignment of MCC and the map of R²: the
-    cross-fitted scores choose on one half and score on the other.
-    """
+    """Fit one method to a setting's problems and score its representation of fresh base samples."""
     problems = draw_problems(setting, seeds, samples)
     rows = fit_and_score(
         problems, lambda seen: fit_method(method, seen, epochs), measure=_measure, wrong=wrong

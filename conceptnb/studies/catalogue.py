@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from collections.abc import Sequence
 from datetime import date
 
 from conceptnb import results
@@ -12,7 +13,7 @@ from conceptnb.results.provenance import changes
 _NAMED = 6  # of the changed modules and files; the rest is counted
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def _add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.add_argument("names", nargs="*", help="tables; all where none is named")
     parser.add_argument(
@@ -22,8 +23,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     """List the tables, or measure their spread; return 1 where one is stale."""
+    _add_options(parser)
+    args = parser.parse_args(words)
     names = args.names or results.names()
     if args.spread:
         from conceptnb.studies.spread import measure_spread  # noqa: PLC0415 - brings the studies
@@ -38,11 +41,11 @@ def run(args: argparse.Namespace) -> int:
         found = results.load(name)
         changed = changes(found.modules, found.code)
         stale = stale or bool(changed)
-        print(described(found, changed))
+        print(_described(found, changed))
     return int(stale)
 
 
-def described(result: results.Result, changed: list[str]) -> str:
+def _described(result: results.Result, changed: list[str]) -> str:
     """Return two lines on a table: what has changed, and its command, seeds, processor and age."""
     more = f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
     state = f"STALE: {', '.join(changed[:_NAMED])}{more}" if changed else "current"

@@ -33,10 +33,7 @@ Reports = dict[str, dict[str, directions.FactorReport]]
 
 
 def _runs(seed: int, split: str, labels: str = "true", **given: Any) -> list[Row]:
-    """Return the rows of all tables for some models, each with the seed.
-
-    With "shuffled" labels, a wrong method, every image gets the factors of another one.
-    """
+    """Return the rows of all tables for some models; "shuffled" labels are a wrong method."""
     embeddings, factors = _embedded(seed, **given)
     for name, size, values in zip(shapes3d.FACTORS, shapes3d.SIZES, factors.T, strict=True):
         if len(np.unique(values)) < size:
@@ -53,9 +50,7 @@ def _runs(seed: int, split: str, labels: str = "true", **given: Any) -> list[Row
     for pair in combinations(embeddings, 2):
         key = {"models": list(pair), "model": " and ".join(pair)}
         agreements = _agreements(pair, reports, embeddings, by_name, seed)
-        rows += [{"table": "agreement", **key, **row} for row in agreements]
-        readings = _readings(pair, embeddings, by_name, seed)
-        rows += [{"table": "readings", **key, **row} for row in readings]
+        rows += [key | row for row in agreements]
     return [row | {"seed": seed} for row in rows]
 
 
@@ -149,7 +144,7 @@ def _agreements(
     labels: Mapping[str, NDArray[np.intp]],
     seed: int,
 ) -> Iterator[Row]:
-    """Yield how two models agree on each factor (Table 5)."""
+    """Yield how two models agree on each factor (Table 5), and on each hue, read in each way."""
     A, B = (embeddings[name] for name in pair)
     for factor, values in labels.items():
         rng = np.random.default_rng(seed + 1)
@@ -157,28 +152,18 @@ def _agreements(
         found = directions.agreement(reports[pair[0]][factor], A, reports[pair[1]][factor], B)
         assert found.paper is not None
         yield {
+            "table": "agreement",
             "factor": factor,
             "correlation_paper": round(found.paper, 4),
             "dimensions": list(found.dimensions),
             "canonical": found.canonical.round(4).tolist(),
             "smallest_over_splits": [round(float(f(smallest)), 4) for f in (np.mean, np.std)],
         }
-
-
-def _readings(
-    pair: tuple[str, str],
-    embeddings: Embeddings,
-    labels: Mapping[str, NDArray[np.intp]],
-    seed: int,
-) -> Iterator[Row]:
-    """Yield how two models agree on each hue, read in each way."""
-    A, B = (embeddings[name] for name in pair)
-    for factor, values in labels.items():
-        if not factor.endswith("_hue"):
-            continue
-        found = directions.cyclic_readings(A, B, values, np.random.default_rng(seed))
-        for name, reading in found.items():
+    for factor in (name for name in labels if name.endswith("_hue")):
+        readings = directions.cyclic_readings(A, B, labels[factor], np.random.default_rng(seed))
+        for name, reading in readings.items():
             yield {
+                "table": "readings",
                 "factor": factor,
                 "reading": name,
                 "dimensions": list(reading.dimensions),

@@ -15,10 +15,7 @@ _SEED = 1
 
 
 def _runs(kind: str, seed: int, images: int, labels: str = "true") -> list[Row]:
-    """Return accuracies by factor: trained on both kinds of combinations, untrained on new ones.
-
-    With "shuffled" labels, a wrong method, every image is judged by the factors of another one.
-    """
+    """Return accuracies by factor, trained and untrained; "shuffled" labels are a wrong method."""
     rng = np.random.default_rng(seed)
     factors = shapes3d.sample_factors(15 * images, rng)
     held_out = shapes3d.held_out_combinations(factors)

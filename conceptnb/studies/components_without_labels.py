@@ -1,8 +1,4 @@
-"""``conceptnb reproduce neighbours``: components found without labels, beside those with them.
-
-The embeddings of the stored table are the small language models' states, whose concepts the toy
-corpora know by construction.
-"""
+"""``conceptnb reproduce neighbours``: components found without labels, beside those with them."""
 
 from __future__ import annotations
 
@@ -60,21 +56,11 @@ def find(
         "labels" is `ConceptDirections` for each concept; "environments" the contrastive learner of
         Section 6 with all samples as its base and two data sets per concept, of its first and last
         value. The others see no labels until components are matched.
-    Z : array-like of shape (samples, dimensions)
-        Embeddings.
-    labels : mapping of str to array-like of shape (samples,)
-        Values of each concept.
     n_components : int
         Leading principal components that each method works on, whitened but for the sparse
         dictionary, which has twice as many atoms.
-    rng : numpy.random.Generator
     groups : array-like of shape (samples,), optional
         Samples of one group, such as the answers to one question, go to the same half.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer components than concepts, or `groups` has a single value.
     """
     if method not in METHODS:
         raise ValueError(f"method={method!r} must be one of {', '.join(METHODS)}")
@@ -200,19 +186,11 @@ def _seed(rng: np.random.Generator) -> int:
 
 @dataclass(frozen=True)
 class States:
-    """States of a language model at the ends of answers.
+    """States of a language model, `points` (samples, hidden size), at the ends of answers.
 
-    Parameters
-    ----------
-    points : ndarray of shape (samples, hidden size)
-        What the model predicts the next token from.
-    concepts : dict of str to ndarray of shape (samples,)
-        The question's category; the speaker named, 0 for none; whether the answer is true.
-    questions : ndarray of shape (samples,)
-        Which question a sample belongs to.
-    log_odds : ndarray of shape (samples,), or None
-        The model's own log-odds of the marks of truth and falsehood of the question's category.
-        None in a corpus whose marks name the speaker.
+    The concepts are each question's category, the speaker named, 0 for none, and whether the answer
+    is true. `log_odds` (samples,) are the model's own of the marks of truth and falsehood; None in
+    a corpus whose marks name the speaker.
     """
 
     points: Array
@@ -222,12 +200,10 @@ class States:
 
 
 def language_states(kind: str, seed: int = 0, trained: bool = True) -> States:
-    """Return states of a small model at the last token of every answer to every question.
+    """Return last, normalised states of a small model at the last token of every answer.
 
     Each of 96 questions stands with each of its 4 answers, with no speaker named or after each
-    speaker of the corpus: 384 samples per speaker and 384 without. The state is the last one,
-    after the final normalisation, whose inner products with the tokens' vectors are the logits.
-    A control that is not `trained` has random weights, drawn from `seed`.
+    speaker of the corpus. A control that is not `trained` has random weights, drawn from `seed`.
     """
     import torch  # noqa: PLC0415 - the other methods need none
 
@@ -278,12 +254,7 @@ def _runs(
     sizes: Sequence[int] = COMPONENTS,
     labels: str = "true",
 ) -> list[Row]:
-    """Judge methods, and controls, on the states of small models: η² by concept.
-
-    The controls come with all methods: "shuffled labels" is "labels" with values of other samples,
-    and "log-odds of marks" the model's own log-odds of truth, where its marks tell truth. With
-    "shuffled" labels, a wrong method, every sample gets the values of another one.
-    """
+    """Judge methods, and controls, on the states of small models: η² by concept."""
     rows: list[Row] = []
 
     def add(method: str, size: int | None, eta2: Mapping[str, float]) -> None:

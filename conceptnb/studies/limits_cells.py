@@ -49,23 +49,13 @@ class Cell:
 
     Parameters
     ----------
-    setting : Setting
-    level : float or str
-        Of what the study varies.
-    series : str
-        The line of the figure.
+    level, series : float or str, str
+        Of what the study varies, and the line of the figure.
     design : {"authors", "star", "path", "sized"}
         The authors' environments, or designs that satisfy Assumption 4: each atom alone and
         one environment with all; the planner's path; ``n_environments`` of :func:`sized_design`.
-    n_environments : int, optional
-    samples : int
-        Samples of each concept conditional environment; the base has as many as all.
-    variance : float
-        Variance of q.
     spread : float
         Half width of the box of the base's component means.
-    conditioning : str
-        What the environments are drawn from, see `sample_conditioned`.
     noise : float
         Standard deviation of Gaussian noise on x, in units of each column's own.
     rows_per_epoch : int, optional
@@ -146,10 +136,7 @@ def _build_design(cell: Cell, base: GaussianMixture, atoms: Array) -> Environmen
 
 
 def draw(cell: Cell, seed: int) -> _Drawn:
-    """Draw a problem, whose ``X`` and ``log_odds()`` include the cell's noise and conditioning.
-
-    Cells with the same seed and sizes share base, atoms and mixing.
-    """
+    """Draw a problem, whose ``X`` and ``log_odds()`` include the cell's noise and conditioning."""
     rng = np.random.default_rng(seed)
     base = random_mixture(cell.setting.d_z, rng, spread=cell.spread)
     atoms = random_atoms(cell.setting.n, cell.setting.d_z, rng)
@@ -203,9 +190,8 @@ def _noisy_log_odds(problem: Problem, W: Array, X: Array, scale: Array) -> Array
 def cell_row(cell: Cell, seeds: Sequence[int]) -> Row:
     """Fit the problems of a cell with the book's best recipe and measure all bounds.
 
-    The row has what the cell varies, and mean and population deviation over seeds of each measure,
-    None where one does not apply. Losses are of the softmax over environments on held-out rows, in
-    nats; ``cpu_seconds`` is the fit's share per problem.
+    Measures are mean and population deviation over seeds, None where one does not apply; losses are
+    of the softmax over environments on held-out rows, in nats.
     """
     return cell_rows(cell_runs(cell, seeds))[0]
 

@@ -12,13 +12,7 @@ __all__ = ["study_rows", "study_table"]
 
 
 def study_rows(study: str) -> list[dict[str, Any]]:
-    """Return the stored rows of one study of ``conceptnb reproduce limits``.
-
-    Raises
-    ------
-    ValueError
-        If the table holds no such study.
-    """
+    """Return the stored rows of one study of ``conceptnb reproduce limits``."""
     stored = results.load("synthetic_limits").rows
     rows = [row for row in stored if row["study"] == study]
     if not rows:

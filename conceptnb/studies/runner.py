@@ -27,7 +27,7 @@ from tqdm.auto import tqdm
 
 from conceptnb import results
 from conceptnb.core.files import write_text
-from conceptnb.results.provenance import closure, code_hash
+from conceptnb.results.provenance import closure
 from conceptnb.studies import STUDIES
 
 __all__ = ["Plan", "Sample", "Study", "Task", "find_plan", "reproduce"]
@@ -47,9 +47,9 @@ class Task:
 
     def key(self) -> str:
         """Return a hash of what the rows depend on: code, data and arguments."""
-        code = code_hash(closure([self.compute.__module__]))
-        call = [self.compute.__qualname__, json.dumps(self.arguments, sort_keys=True)]
-        return hashlib.sha256("\n".join([code, *call]).encode()).hexdigest()[:24]
+        code = closure([self.compute.__module__])
+        call = json.dumps([code, self.compute.__qualname__, self.arguments], sort_keys=True)
+        return hashlib.sha256(call.encode()).hexdigest()[:24]
 
     def but(self, **changes: Any) -> Task:
         """Return the task with other arguments."""
@@ -80,26 +80,18 @@ class Sample:
 
 @dataclass(frozen=True)
 class Plan:
-    """One results file, of the stem `file`.
-
-    Parameters
-    ----------
-    summarise : callable
-        Makes the rows that pages show from all runs, which come in the order of the tasks.
-    notes : dict
-        Settings, data and units; see `conceptnb.results.Result`.
-    prepare : callable, optional
-        Called once before tasks are computed, to fetch data that all of them read. It changes no
-        number, and its time is not counted.
-    """
+    """One results file, of the stem `file`."""
 
     file: str
     tasks: Sequence[Task]
     summarise: Callable[[list[Row]], list[Row]]
+    """Makes the rows that pages show from all runs, which come in the order of the tasks."""
     seeds: Sequence[int]
     notes: dict[str, Any] = field(default_factory=dict)
+    """Settings, data and units; see `conceptnb.results.Result`."""
     sample: Sample | None = None
     prepare: Callable[[], None] | None = None
+    """Fetches data that all tasks read; changes no number, and its time is not counted."""
 
     def modules(self) -> list[str]:
         """Return the modules whose functions compute and summarise."""
@@ -133,12 +125,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 def reproduce(name: str, words: Sequence[str]) -> int:
     """Compute what ``conceptnb reproduce NAME WORDS`` asks for, write it, and return 0.
 
-    Raises
-    ------
-    ValueError
-        If an option does not fit.
-    FileExistsError
-        If a file would be replaced that this command did not make.
+    A file that another command has made is not replaced: FileExistsError.
     """
     study, args = _parse(name, words)
     if args.jobs < 1:
@@ -194,13 +181,7 @@ def run(plan: Plan, command: str, path: Path, checkpoints: Path | None = None) -
 
 
 def find_plan(name: str, command: str) -> Plan:
-    """Return the plan of a computed table from the command that its file records.
-
-    Raises
-    ------
-    ValueError
-        If the command is no ``conceptnb reproduce``, or does not make this table.
-    """
+    """Return the plan of a computed table from the command that its file records."""
     words = shlex.split(command)
     if words[:2] != ["conceptnb", "reproduce"] or len(words) < 3:
         raise ValueError(f"{name}: {command!r} is no `conceptnb reproduce`")
@@ -239,6 +220,14 @@ def _target(plan: Plan, out: Path | None) -> Path:
 
 def _refuse_to_replace(path: Path, plan: Plan, command: str, args: argparse.Namespace) -> None:
     """Raise before anything is computed, where the result could not be written."""
+    again = False  # the table of this study, computed again
+    if args.out is None and path.is_file() and not args.force:
+        again = results.read(path).command.split()[:3] == command.split()[:3]
+    check_out(path, args.force or again)
+
+
+def check_out(path: Path, replace: bool) -> None:
+    """Refuse a file that could not be written, or that exists and is not to be replaced."""
     if path.is_dir():
         raise ValueError(f"--out {path} is a folder: name a file in it")
     try:
@@ -247,13 +236,10 @@ def _refuse_to_replace(path: Path, plan: Plan, command: str, args: argparse.Name
         raise ValueError(f"--out {path}: its folder cannot be made ({error})") from None
     if not os.access(path.parent, os.W_OK):
         raise ValueError(f"--out {path}: its folder cannot be written to")
-    if args.force or not path.exists():
-        return
-    if args.out is None and results.read(path).command.split()[:3] == command.split()[:3]:
-        return  # the table of this study, computed again
-    raise FileExistsError(
-        f"{path} exists: name another file with --out, or replace it with --force"
-    )
+    if path.exists() and not replace:
+        raise FileExistsError(
+            f"{path} exists: name another file with --out, or replace it with --force"
+        )
 
 
 def _keyed(key: str, task: Task) -> tuple[str, list[Row], float]:

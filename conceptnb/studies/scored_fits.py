@@ -57,16 +57,10 @@ def fit_and_score(
     observations: Sequence[Array] | None = None,
     wrong: str | None = None,
 ) -> list[Row]:
-    """Fit problems of one setting and score each of them.
+    """Fit problems of one setting and score each of them: the rows of `evaluate`, and more.
 
-    The rows are those of `evaluate`, with the setting and a problem's share in the CPU seconds of
-    the fit; floats have six digits. `measure` is given the learner first.
-
-    Parameters
-    ----------
-    wrong : {"labels", "targets"}, optional
-        Spoil what the learner sees, which tests have to notice: shuffle which environment a row
-        belongs to, or exchange the targets of the environments.
+    `measure` is given the learner first. Tests have to notice what is `wrong`: "labels" shuffles
+    which environment a row belongs to, "targets" exchanges the targets of the environments.
     """
     seen = [_spoilt(problem, wrong) for problem in problems] if wrong else problems
     started = time.process_time()

@@ -34,11 +34,6 @@ def measure_spread(result: results.Result) -> dict[str, Any]:
 
     The tolerance of a group's mean is four standard deviations of the difference that two kernels
     make, half a standard error of the seeds, and the rounding of stored numbers.
-
-    Raises
-    ------
-    ValueError
-        If the plan has no sample, or a sampled run is not among the stored ones.
     """
     sample = _sample(result.name, result.command)
     flags = _flags()
@@ -78,13 +73,7 @@ def measure_spread(result: results.Result) -> dict[str, Any]:
 
 
 def outside(result: results.Result, runs: Sequence[Row]) -> list[str]:
-    """Return where the means of a sample's runs differ from a table's by more than its spread.
-
-    Raises
-    ------
-    ValueError
-        If the spread has not been measured, or a run is not among the stored ones.
-    """
+    """Return where the means of a sample's runs differ from a table's by more than its spread."""
     if not result.spread:
         raise ValueError(
             f"{result.name} has no measured spread: run `conceptnb results --spread {result.name}`"
@@ -104,10 +93,11 @@ def outside(result: results.Result, runs: Sequence[Row]) -> list[str]:
             )
         column = entry["column"]
         mine, theirs = (np.mean([run[column] for run in r]) for r in (groups[key], kept))
-        if not abs(mine - theirs) <= entry["tolerance"]:
+        tolerance = entry["tolerance"] * np.sqrt(max(1.0, entry["runs"] / len(kept)))
+        if not abs(mine - theirs) <= tolerance:
             found.append(
                 f"{column} of {entry['group'] or 'all runs'}: {mine:.6g}, stored {theirs:.6g}, "
-                f"tolerance {entry['tolerance']:.2g}"
+                f"tolerance {tolerance:.2g}"
             )
     return found
 

@@ -1,9 +1,8 @@
 """From runs of the steering study to Table 6, paired tests and the accuracy-KL frontier.
 
-A run is one technique on one fold: a language model, a split of its questions in folds (``seed``),
-and the fold that was tested. ``tested`` has one character per question, 1 where it is in that
-fold. ``curve`` has one entry per α; ``right`` there has one character per tested question, 1 where
-it was answered truly. All log-quantities are in nats per token.
+A run is one technique on one fold (``fold``) of a split (``seed``) of a model's questions.
+``tested`` has one character per question, 1 where it is in that fold. ``curve`` has one entry per
+α; ``right`` there has one character per tested question, 1 where it was answered truly.
 """
 
 from __future__ import annotations
@@ -60,8 +59,7 @@ def by_corpus(runs: Iterable[Row]) -> dict[str, list[Row]]:
 def table6_rows(runs: Iterable[Row]) -> list[dict[str, Any]]:
     """Return Table 6: a row per corpus (``world``) and technique.
 
-    ``α`` and ``K`` are means of the chosen ones; scores are pairs of mean and standard deviation
-    over splits and trained models, after the folds of a split have been put together.
+    Scores are pairs of mean and standard deviation over splits and trained models.
     """
     rows = []
     for world, mine in by_corpus(runs).items():
@@ -112,24 +110,12 @@ def accuracy_at_choice(rows: Sequence[Row], method: str) -> np.ndarray:
 
 
 def accuracy_at_kl(rows: Sequence[Row], method: str, budget: float) -> np.ndarray:
-    """Return MC1 of each question when the method may spend `budget` of KL.
+    """Return MC1 of each question, (questions,), when the method may spend `budget` of KL.
 
-    Linear interpolation between neighbouring α by their KL, within each fold, from the unsteered
-    model (KL = 0) on; a method whose strongest α stays below the budget is taken at that α. KL is
-    ``kl_asked``: the other one is zero for a matrix whose embedding knows no word of the texts.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        Runs of one corpus or model, the unsteered model's among them.
-    method : str
-    budget : float
-        KL(original ‖ steered) in nats per token.
-
-    Returns
-    -------
-    ndarray of shape (questions,)
-        Mean over splits and trained models, in [0, 1].
+    KL(original ‖ steered), in nats per token, is ``kl_asked``: the other one is zero for a matrix
+    whose embedding knows no word of the texts. Linear interpolation between neighbouring α by their
+    KL, within each fold, from the unsteered model (KL = 0) on; a method whose strongest α stays
+    below the budget is taken at that α. Mean over splits and trained models.
 
     Raises
     ------
@@ -173,15 +159,9 @@ def _bits(digits: str) -> np.ndarray:
 def paired_difference(
     one: np.ndarray, other: np.ndarray, rng: np.random.Generator, draws: int = 4000
 ) -> _Interval:
-    """Return the mean of ``one - other`` over questions, and its bootstrap interval.
+    """Return the mean of ``one - other`` over questions, and its interval from `draws` resamples.
 
-    `one` and `other` are scores of the same questions, shape (questions,), which are resampled
-    `draws` times.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ.
+    Raises ValueError if the scores are not of shape (questions,), both.
     """
     if one.shape != other.shape or one.ndim != 1:
         raise ValueError(
@@ -195,11 +175,7 @@ def paired_difference(
 
 
 def along_alpha(rows: Sequence[Row], method: str) -> dict[str, np.ndarray]:
-    """Return ``mc1``, ``kl``, ``kl_asked`` and ``ce`` along ``alpha``, each a mean over runs.
-
-    All have shape (strengths + 1,): the grid begins with the unsteered model, whose runs have to
-    be among the rows.
-    """
+    """Return means over runs along ``alpha``, (strengths + 1,), from the unsteered model on."""
     curves = [[_start(rows, row), *row["curve"]] for row in _select(rows, method=method)]
     found = {
         key: np.mean([[point[key] for point in curve] for curve in curves], axis=0)
@@ -214,8 +190,7 @@ def at_equal_kl(
 ) -> pd.DataFrame:
     """Return MC1 of two methods at equal KL on every corpus, and their paired difference.
 
-    The interval is over questions, each averaged over models and splits first; the
-    last column has the difference for each trained model alone.
+    The interval is over questions; the last column has the difference for each model alone.
     """
     shown = []
     for corpus, rows in corpora.items():

@@ -23,11 +23,7 @@ def needs(
     n_splits: int,
     dtype: torch.dtype,
 ) -> str:
-    """Estimate memory and time from a model's configuration alone, and say them.
-
-    The time counts two operations per parameter and token, at the speed of one large matrix
-    product here: a lower bound.
-    """
+    """Estimate memory and time from a model's configuration and the speed of a matrix product."""
     config = AutoConfig.from_pretrained(model)
     with torch.device("meta"):
         empty = AutoModelForCausalLM.from_config(config)

@@ -17,15 +17,8 @@ def summary(
 ) -> list[Row]:
     """Return the mean and the standard deviation over the runs of each group.
 
-    Parameters
-    ----------
-    by : sequence of str
-        Columns that make a group; groups come in the order of their first run.
-    columns : sequence of str
-        What is averaged, each into ``COLUMN_mean`` and ``COLUMN_std`` (of the population), rounded
-        to four digits. None counts as not measured: the mean is over the other runs, if any.
-    shared : sequence of str
-        Columns with one value for all runs of a group, which stand last.
+    The columns `by` make a group, and `shared` ones have one value in it. ``COLUMN_std`` is of the
+    population, over the runs where `COLUMN` is not None.
     """
     rows: list[Row] = []
     for key, group in grouped(runs, by).items():

@@ -115,8 +115,7 @@ def _cells(rows: Sequence[Row]) -> list[_Cell]:
 def runs_above_oracle(runs: Sequence[Row], mixing: str) -> tuple[np.ndarray, np.ndarray]:
     """Return how far each run ended above the oracle's held-out loss, in nats, and its MCC.
 
-    Of the runs with nonlinear `mixing` only those count whose mixing can be injective: no function
-    of x reaches the oracle's loss in the others.
+    Of those with nonlinear `mixing` only the runs whose mixing can be injective count.
     """
     chosen = [
         run
@@ -131,11 +130,6 @@ def paired_scores(first: Result, second: Result, metric: str) -> Table:
 
     A row per setting that both tables have: mean ± std of both, of their difference the mean ± its
     standard error over seeds, and in how many problems it is positive.
-
-    Raises
-    ------
-    ValueError
-        If the files have other seeds.
     """
     if first.seeds != second.seeds:
         raise ValueError(f"the files have other seeds: {first.seeds} and {second.seeds}")

@@ -50,27 +50,12 @@ def table_row(
     seeds: Sequence[int] = PAPER_SEEDS,
     samples: int = PAPER_SAMPLES,
 ) -> Row:
-    """Compute one row of Table 1 or 7.
+    """Compute one row of Table 1 or 7, of one problem per seed.
 
     R² and MCC are taken on the first 5000 base samples, which the fit has seen, as in the paper,
-    and on as many fresh ones.
-
-    Parameters
-    ----------
-    setting : Setting
-    estimator : {"faithful", "best", "clustered", "supervised"}
-        The authors' protocol, the book's best recipe, that for bases which fall into clusters
-        (nonlinear mixing), or regression on the truth, a ceiling.
-    seeds : sequence of int
-        One problem each.
-    samples : int
-        Of each concept conditional environment.
-
-    Returns
-    -------
-    dict
-        Means and population standard deviations over seeds. ``mcc_sides`` is the fresh MCC of
-        :func:`with_true_signs`; ``cpu_seconds`` is the fit's share per problem.
+    and on as many fresh ones. The estimator is "faithful" (the authors' protocol), "best" (the
+    book's recipe), "clustered" (that for bases which fall into clusters, nonlinear mixing), or
+    "supervised" (regression on the truth, a ceiling).
     """
     return _rows(_fit_setting(astuple(setting), estimator, seeds, samples=samples))[0]
 
@@ -85,17 +70,6 @@ def with_true_signs(
     valuation about its plane on one of them leaves all log-odds, and so the loss, as they were.
     Assumption 4 excludes such atoms; the authors' environments for Tables 1 and 7 have them. As
     the truth chooses the signs, this is a control and no estimator.
-
-    Parameters
-    ----------
-    problem : Problem
-    fit : ConceptFit
-        Of several problems with known targets, `problem` with this `index` among them.
-    index : int
-    Z : array of shape (samples, d_z)
-        Base latents.
-    learned : array of shape (samples, n)
-        Their learned valuations, which are returned with reflections of largest correlation.
     """
     beta, gamma = (c[index].detach().cpu().numpy() for c in fit.model.head.coefficients())
     truth = problem.valuations(Z)

@@ -1,8 +1,7 @@
-r"""Theorem 1 from samples: how errors of estimated log ratios travel through the proof.
+"""Theorem 1 from samples: how errors of estimated log ratios travel through the proof.
 
-With a linear mixing every :math:`G_e` is a quadratic function of x, which logistic
-regression on x and its products estimates without bias (Lemma 3). The steps of the proof
-then are linear algebra on the estimated quadratic forms.
+With a linear mixing every G_e is a quadratic function of x, which logistic regression on x and its
+products estimates without bias (Lemma 3).
 """
 
 from __future__ import annotations
@@ -77,13 +76,7 @@ def estimate_ratios(base: Array, environments: list[Array]) -> Quadratics:
 
 
 def _recover_quadratics(full: Quadratics, halves: tuple[Quadratics, Quadratics]) -> StandardForm:
-    r"""Run Steps 3 and 4 on estimated quadratics, where minimising is linear algebra.
-
-    A rank is the number of eigenvalues of :math:`\sum_{e \in T} Q_e` above the noise,
-    which two fits to halves of the data reveal. On :math:`I_{T_i}` every :math:`G_e` is a
-    parabola :math:`\tfrac12 \alpha t^2 - \beta_e t` along one line, and (57) becomes
-    :math:`B_{ei} = \beta_e / \sqrt{\alpha}` up to shift and sign.
-    """
+    """Run Steps 3 and 4 on estimated quadratics; two fits to halves reveal the noise of ranks."""
     m = len(full.k)
     sizes: dict[Subset, int] = {frozenset(): 0}
     for T in subsets(m)[1:]:
@@ -123,15 +116,10 @@ def recover_from_samples(
     """Draw a data set, run the proof on it, and measure every error.
 
     Controls use a `share` of the samples of each environment alone, or take each environment's
-    data for the next one's (`mislabelled`).
-
-    Returns
-    -------
-    dict
-        ``ratio_error``, the root mean square error of the estimated G_e on base data, in nats;
-        ``B_error``, that of B in standard form, in σ; and ``valuation_error``, the median absolute
-        error of Step 5's valuations, in σ: the mean is dominated by points whose denominator is
-        near zero. The last two are None where M is wrong.
+    data for the next one's (`mislabelled`). ``ratio_error`` is the root mean square error of the
+    estimated G_e on base data, in nats, ``B_error`` that of B in standard form, in σ, and
+    ``valuation_error`` the median absolute error of Step 5's valuations, in σ: the mean is
+    dominated by points whose denominator is near zero. The last two are None where M is wrong.
     """
     base, design = instance.base, instance.design
     concepts = design.concepts(instance.atoms)

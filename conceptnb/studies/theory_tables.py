@@ -87,13 +87,9 @@ def recover_instance(
     """Recover an instance from its observables by Theorem 1's proof, and compare.
 
     As a control each environment's log ratio is `mislabelled`, with the next one's number.
-
-    Returns
-    -------
-    dict
-        ``n, m, d_z, d_x``, ``M_right`` (up to the order of atoms), ``B_error`` (largest of
-        B in standard form, in σ; None where M is wrong), and ``correlation``, the smallest
-        over atoms of recovered with true valuations on new base samples.
+    ``M_right`` is up to the order of atoms, ``B_error`` the largest of B in standard form, in σ, or
+    None where M is wrong, and ``correlation`` the smallest over atoms of recovered with true
+    valuations on new base samples.
     """
     seen = _observables(instance, rng, mislabelled)
     return _compared(instance, seen, recover(seen), rng)
@@ -114,10 +110,7 @@ def recover_instances(seeds: Sequence[int], mislabelled: bool = False) -> list[R
 
 
 def recover_nested(seeds: Sequence[int], mislabelled: bool = False) -> list[Row]:
-    """Recover nested designs of at most four atoms by residues, without Assumption 5.
-
-    The rows are those of `recover_instance`.
-    """
+    """Recover nested designs of at most four atoms by residues, as rows of `recover_instance`."""
     rows = []
     for seed in seeds:
         rng = np.random.default_rng([13, seed])
@@ -138,19 +131,8 @@ def recover_nested(seeds: Sequence[int], mislabelled: bool = False) -> list[Row]
 def recover_by_poles(seeds: Sequence[int], mislabelled: bool = False) -> list[Row]:
     """Draw an instance with unequal variances for each seed, and recover it from poles.
 
-    Parameters
-    ----------
-    seeds : sequence of int
-    mislabelled : bool
-        A control: give the learner each environment's log ratio under the next one's number.
-
-    Returns
-    -------
-    list of dict
-        ``seed, n, m, d_z, misfit, attempts``; ``M_right``, whether all columns of M have
-        cosine above 1 - 1e-8 with the true ones; ``B_error``, the largest of B in units of
-        each atom's smallest noise; ``correlation``, the smallest over atoms of recovered
-        with true valuations on new base samples.
+    M is right if all its columns have cosine above 1 - 1e-8 with the true ones; ``B_error`` is in
+    units of each atom's smallest noise. The rest is as in `recover_instance`.
     """
     return [_recover_from_points(seed, mislabelled) for seed in seeds]
 
@@ -160,20 +142,11 @@ def violation(
 ) -> tuple[EnvironmentDesign, set[int], set[tuple[int, int]]]:
     """Break a random satisfying design in one known way.
 
-    Parameters
-    ----------
-    kind : str
-        "constant valuation": one atom has the same valuation everywhere. "conditioned
-        once": a new atom occurs alone, once. "nested": a new atom occurs wherever an old
-        one does, and once alone. "always together": a new atom occurs exactly where an
-        old one does. "too few": n environments, one per atom.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    design : EnvironmentDesign
-    atoms, pairs : set
-        Those for which Assumption 4, Assumption 5 now fails.
+    "constant valuation": one atom has the same valuation everywhere. "conditioned once": a new atom
+    occurs alone, once. "nested": a new atom occurs wherever an old one does, and once alone.
+    "always together": a new atom occurs exactly where an old one does. "too few": n environments,
+    one per atom. Returned with the design are the atoms for which Assumption 4, and the pairs for
+    which Assumption 5 now fails.
     """
     n = int(as_generator(rng).integers(2, 5))
     start = random_design(n, n + int(rng.integers(1, 3)), rng, VARIANCE)

@@ -25,29 +25,23 @@ _FLOW_STEPS = 40
 
 
 @dataclass(frozen=True, eq=False)
-class Competitor:
+class _Competitor:
     r"""A second model of the same data, in concept coordinates.
+
+    It is the rotation of two atoms with proportional columns of M, or a flow along the right kernel
+    of D(z), both on every support, or a second parametrisation of the same log ratios, on a ball.
 
     Parameters
     ----------
-    kind : {"rotation", "flow", "reparametrisation"}
-        Rotation of two atoms with proportional columns of M, on every support; flow along
-        the right kernel of D(z), on every support; a second parametrisation of the same
-        log ratios, on a ball.
-    M, B : ndarray of shape (m, n)
-        The first model.
-    second_m, second_b : ndarray of shape (m, n)
-        The second model, with zeros of B where M has them.
+    M, B, second_m, second_b : ndarray of shape (m, n)
+        The first model, and the second, with zeros of B where M has them.
     constants : ndarray of shape (m,)
         Differences of the two models' constants.
-    centre : ndarray of shape (n,)
-        Centre of the ball that the construction moves.
-    radius : float
-        Its radius. Flows are the identity outside it; rotations move all points.
-    start : ndarray of shape (n,)
-        Image of the centre.
-    slope : ndarray of shape (n, n)
-        Derivative of the map there.
+    centre, radius : ndarray of shape (n,), float
+        Of the ball that the construction moves. Flows are the identity outside it; rotations move
+        all points.
+    start, slope : ndarray of shapes (n,) and (n, n)
+        Image of the centre, and the derivative of the map there.
     """
 
     kind: Literal["rotation", "flow", "reparametrisation"]
@@ -62,17 +56,7 @@ class Competitor:
     slope: Array
 
     def __call__(self, Z: ArrayLike) -> Array:
-        r"""Map concept coordinates of the first model to those of the second.
-
-        Parameters
-        ----------
-        Z : array-like of shape (samples, n)
-            For a reparametrisation, points in the ball.
-
-        Returns
-        -------
-        ndarray of shape (samples, n)
-        """
+        """Map concept coordinates (samples, n), of the ball, to those of the second model."""
         points = as_points(Z, "Z", self.M.shape[1])
         if self.kind == "rotation":
             return points @ self.slope.T
@@ -134,29 +118,12 @@ class Competitor:
 
 def competitor(
     M: ArrayLike, B: ArrayLike, atom: int, rng: np.random.Generator, attempts: int = 60
-) -> Competitor:
+) -> _Competitor:
     r"""Construct a second model with the same log ratios in which an atom is another one.
 
-    Parameters
-    ----------
-    M, B : array-like of shape (m, n)
-        In the units of one noise width.
-    atom : int
-        An atom whose certificate is not "always".
-    rng : numpy.random.Generator
-    attempts : int
-        Random choices of the second model to try.
-
-    Returns
-    -------
-    Competitor
-
-    Raises
-    ------
-    ValueError
-        If the atom is identified on every support, so that there is no such model.
-    RuntimeError
-        If none of the attempts bends the atom.
+    M and B (m, n) are in the units of one noise width. ValueError is raised for an atom whose
+    certificate is "always", so that there is no such model, and RuntimeError if none of the random
+    `attempts` bends the atom.
     """
     M, B = as_array(M, "M", ndim=2), as_array(B, "B", ndim=2)
     as_generator(rng)
@@ -175,7 +142,7 @@ def competitor(
         if kernel.size and np.abs(kernel[atom]).max() > _TOLERANCE:
             direction = kernel @ rng.standard_normal(kernel.shape[1])
             zero = np.zeros(len(M))
-            return Competitor("flow", M, B, M, B, zero, centre, 1.0, direction, np.eye(n))
+            return _Competitor("flow", M, B, M, B, zero, centre, 1.0, direction, np.eye(n))
         found = _reparametrisation(M, B, centre, rng)
         cloud = _ball(found.centre, found.radius, 200, rng)
         steep = np.linalg.svd(found.slope, compute_uv=False)[-1]
@@ -194,7 +161,7 @@ def _ball(centre: Array, radius: float, samples: int, rng: np.random.Generator) 
     return centre + radius * inside * rng.random((samples, 1)) ** (1 / len(centre))
 
 
-def _rotation(M: Array, B: Array, i: int, j: int) -> Competitor:
+def _rotation(M: Array, B: Array, i: int, j: int) -> _Competitor:
     """Turn the plane of z_i and the rescaled z_j by an angle, with B, and keep M."""
     n = M.shape[1]
     ratio = np.sqrt((M[:, j] @ M[:, j]) / (M[:, i] @ M[:, i]))
@@ -205,17 +172,14 @@ def _rotation(M: Array, B: Array, i: int, j: int) -> Competitor:
     turn[j, i], turn[j, j] = sin / ratio, cos
     other = B @ np.linalg.inv(turn)
     centre = np.zeros(n)
-    return Competitor("rotation", M, B, M, other, np.zeros(len(M)), centre, 1.0, centre, turn)
+    return _Competitor("rotation", M, B, M, other, np.zeros(len(M)), centre, 1.0, centre, turn)
 
 
-def _reparametrisation(M: Array, B: Array, centre: Array, rng: np.random.Generator) -> Competitor:
-    r"""Describe the same log ratios near a point by other valuations, or by other columns.
-
-    Constant vectors in the span of D(z) for generic z are those spanned by the columns
-    of M and B of the atoms that no w shows. The set of log ratios is invariant under
-    translations along them, so these atoms may be exchanged for any others whose columns
-    lie in that span, as long as the rank stays.
-    """
+def _reparametrisation(M: Array, B: Array, centre: Array, rng: np.random.Generator) -> _Competitor:
+    """Describe the same log ratios near a point by other valuations, or by other columns."""
+    # Constant vectors in the span of D(z) for generic z are those spanned by the columns of M and
+    # B of the atoms that no w shows. The set of log ratios is invariant under translations along
+    # them: these atoms may be exchanged for any whose columns lie in that span, if the rank stays.
     m, n = M.shape
     slope = M * centre - B
     left = null_space(slope.T, rcond=_TOLERANCE)
@@ -243,7 +207,7 @@ def _reparametrisation(M: Array, B: Array, centre: Array, rng: np.random.Generat
     if first.shape == second.shape:
         into = into + second @ first.T
     constants = (_ratios(M, B, centre[None]) - _ratios(other_M, other_B, start[None]))[0]
-    return Competitor(
+    return _Competitor(
         "reparametrisation", M, B, other_M, other_B, constants, centre, 0.1, start, into
     )
 
@@ -258,10 +222,7 @@ def _turn_pair(
     start: Array,
     rng: np.random.Generator,
 ) -> None:
-    """Turn two atoms whose columns of M are proportional on `space`, in place.
-
-    What the turn does outside that space, the atoms that no w shows make good.
-    """
+    """Turn two atoms whose columns of M are proportional on `space`, in place."""
     columns = space.T @ M[:, index]
     ratios = np.sqrt((columns**2).sum(axis=0) / (columns[:, 0] ** 2).sum())
     cos, sin = np.cos(np.pi / 5), np.sin(np.pi / 5)

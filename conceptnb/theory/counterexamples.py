@@ -28,18 +28,10 @@ _VARIANCE = 0.25
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A generative model with concepts: base distribution, mixing, atoms, environments.
+    """A generative model with concepts: base distribution, mixing, atoms (n, d_z), environments.
 
-    Parameters
-    ----------
-    draw : callable
-        Maps (n, rng) to base latents of shape (n, d_z).
-    mixing : callable
-        f, from (samples, d_z) to (samples, d_x).
-    encoder : callable or None
-        The inverse of f on the data manifold; None if f is not injective.
-    atoms : ndarray of shape (n, d_z)
-    design : EnvironmentDesign
+    `draw` maps (n, rng) to base latents, `mixing` is f, and `encoder` its inverse on the data
+    manifold, None if f is not injective.
     """
 
     draw: Callable[[int, np.random.Generator], Array]
@@ -83,10 +75,7 @@ class Model:
 
 @dataclass(frozen=True, eq=False)
 class ModelPair:
-    """Two models of the same data.
-
-    `broken` names the assumption that fails.
-    """
+    """Two models of the same data; `broken` names the assumption that fails."""
 
     name: str
     broken: str
@@ -98,12 +87,7 @@ class ModelPair:
     ) -> float:
         """Test equality of the observed distributions in all environments at once (Bonferroni).
 
-        Parameters
-        ----------
-        n : int
-            Samples of each environment and model.
-        test : callable
-            Two-sample test of (X, Y, rng).
+        There are n samples of each environment and model; `test` takes (X, Y, rng).
         """
         pairs = zip(self.first.observe(n, rng), self.second.observe(n, rng), strict=True)
         p_values = [test(X, Y, rng) for X, Y in pairs]
@@ -195,13 +179,8 @@ def ambiguity(rng: np.random.Generator, shift_sign: float = 1.0) -> ModelPair:
     Here :math:`\tilde z = T(z + w)`, :math:`\tilde a = \lambda_i T^{-\top} a_i` and
     :math:`\tilde b = \lambda_i (b + \langle a_i, w\rangle)`, where Definition 4 leaves the
     scale out of :math:`\tilde A^e`. All :math:`|\lambda_i|` are equal, as Assumption 3 has
-    one variance. Equation (4) prints :math:`b - Aw`; (34) has the plus that makes the
-    observations agree.
-
-    Parameters
-    ----------
-    shift_sign : {1.0, -1.0}
-        Sign of the shift of valuations: 1 as in (34), -1 as printed in (4).
+    one variance. Equation (4) prints :math:`b - Aw`, `shift_sign` -1; (34) has the plus that makes
+    the observations agree.
     """
     subsets, order = [[0], [0, 1], [1]], [1, 0]
     values: list[list[float]] = [[0.5], [-0.4, 0.3], [-0.6]]

@@ -44,7 +44,7 @@ _RESIDUAL = 1e-8
 
 @dataclass(frozen=True, eq=False)
 class LegendreRecovery:
-    """A model recovered from V.
+    """A model recovered from V, seen at `weights` (points, m), where it has `values` (points,).
 
     Parameters
     ----------
@@ -56,10 +56,6 @@ class LegendreRecovery:
         Root mean square of V minus its fit, relative to the spread of V.
     attempts : int
         Starting points used.
-    weights : ndarray of shape (points, m)
-        The w at which V was seen.
-    values : ndarray of shape (points,)
-        V there.
     """
 
     model: StandardForm
@@ -82,15 +78,9 @@ def recover_from_poles(
     ----------
     seen : Observables
         In any chart; points may come from any open set.
-    rng : numpy.random.Generator
-        Draws starting points and lines.
     attempts : int
-        Starting points to try before the best model so far is returned.
-
-    Returns
-    -------
-    LegendreRecovery
-        Check `misfit`: above 1e-8 the model is not to be trusted.
+        Starting points to try before the best model so far is returned. Check its `misfit`: above
+        1e-8 the model is not to be trusted.
 
     Raises
     ------
@@ -138,18 +128,9 @@ def recover_from_poles(
 
 
 def legendre_values(M: Array, B: Array, constants: Array, W: Array) -> Array:
-    r"""Evaluate :math:`V(w) = -\sum_i (w^\top B_i)^2 / (2 w^\top M_i) - w^\top c'`.
+    r"""Evaluate :math:`V(w) = -\sum_i (w^\top B_i)^2 / (2 w^\top M_i) - w^\top c'`, c' of (46).
 
-    Parameters
-    ----------
-    M, B : ndarray of shape (m, n)
-    constants : ndarray of shape (m,)
-        :math:`c'` of (46).
-    W : ndarray of shape (points, m)
-
-    Returns
-    -------
-    ndarray of shape (points,)
+    Maps W of shape (points, m) to shape (points,).
     """
     return -((W @ B) ** 2 / (2 * (W @ M))).sum(axis=1) - W @ constants
 

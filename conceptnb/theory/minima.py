@@ -27,16 +27,10 @@ _SHORTER = 0.5 ** np.arange(12)
 
 @dataclass(frozen=True, eq=False)
 class Minima:
-    """Minimisers of several weighted sums.
+    """Minimisers (problems, d) of several weighted sums, one each of possibly many.
 
-    Parameters
-    ----------
-    points : ndarray of shape (problems, d)
-        One minimiser each, of possibly many.
-    ratios : ndarray of shape (problems, m)
-        All black boxes there.
-    hessians : ndarray of shape (problems, d, d)
-        Second derivatives of the weighted sum there, in the chart.
+    There all black boxes have the values `ratios` (problems, m), and the weighted sum the second
+    derivatives `hessians` (problems, d, d) in the chart.
     """
 
     points: Array
@@ -49,21 +43,8 @@ def minimise(
 ) -> Minima:
     """Minimise ``ratios(u) @ w`` for each row w of `weights` by damped Newton steps.
 
-    Derivatives are central differences of function values.
-
-    Parameters
-    ----------
-    ratios : callable
-        Maps (samples, d) to (samples, m), in coordinates of unit scale.
-    weights : ndarray of shape (problems, m)
-        Non-negative.
-    start : ndarray of shape (d,)
-    max_iterations : int
-
-    Raises
-    ------
-    RuntimeError
-        If a problem has not converged, with the gradient that is left.
+    `ratios` maps (samples, d) to (samples, m) in coordinates of unit scale; derivatives are central
+    differences. Weights (problems, m) are non-negative. RuntimeError if one has not converged.
     """
     d = len(start)
     points = np.tile(start, (len(weights), 1))

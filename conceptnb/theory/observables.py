@@ -25,14 +25,8 @@ from conceptnb.theory.nonlinear_map import Diffeomorphism, SmoothMixing
 class Observables:
     """The functions G_e as black boxes in a chart of the data manifold (Step 2).
 
-    Parameters
-    ----------
-    ratios : callable
-        Maps chart coordinates of shape (samples, d) to ``G`` of shape (samples, m).
-    points : ndarray of shape (samples, d)
-        Base data in the chart. It sets where searches start and the scale of steps.
-    n_environments : int
-        m, without the base.
+    `ratios` maps chart coordinates (samples, d) to ``G`` (samples, m). The base data `points`
+    (samples, d) set where searches start and the scale of steps.
     """
 
     ratios: Callable[[Array], Array]
@@ -65,13 +59,9 @@ class Observables:
 
 @dataclass(frozen=True, eq=False)
 class Instance:
-    """An instance of Section 5's setting, kept from the learner: f, base, atoms, design, a chart.
+    """An instance of Section 5's setting, kept from the learner: f, base, atoms (n, d_z), design.
 
-    Parameters
-    ----------
-    atoms : ndarray of shape (n, d_z)
-    warp : Diffeomorphism
-        Chart coordinates are ``u = warp(z)``.
+    Chart coordinates are ``u = warp(z)``.
     """
 
     mixing: SmoothMixing

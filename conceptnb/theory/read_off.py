@@ -49,18 +49,8 @@ def read_valuations(design: EnvironmentDesign, quadratic: ArrayLike) -> Array:
     solutions the first is taken, above before below: valuations on the other side of a
     reflection that the log-odds do not see are then read with the wrong sign.
 
-    Parameters
-    ----------
-    design : EnvironmentDesign
-        With a peeling order and at most eight atoms.
-    quadratic : array of shape (samples, m)
-        True log-odds without their constants,
-        :math:`-\tfrac12 \sum_i M_{ei} (v_i - b_i^e)^2`.
-
-    Raises
-    ------
-    ValueError
-        If the shape does not fit the design, it has too many atoms, or no peeling order.
+    The design has a peeling order and at most eight atoms; `quadratic` (samples, m) are true
+    log-odds without their constants, :math:`-\tfrac12 \sum_i M_{ei} (v_i - b_i^e)^2`.
     """
     g = as_points(quadratic, "quadratic", design.n_environments)
     n = design.n_atoms

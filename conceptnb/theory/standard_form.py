@@ -26,14 +26,9 @@ _ZERO_VALUATION = 1e-6
 class StandardForm:
     r"""A model in the standard form of Step 1: all that the data determine of it.
 
-    Parameters
-    ----------
-    M : ndarray of shape (m, n)
-        Zeros and ones; columns in descending order, read as binary numbers.
-    B : ndarray of shape (m, n)
-        Columns have sum zero and a positive first non-zero entry.
-    constants : ndarray of shape (m,)
-        :math:`c'_e` of (46).
+    M (m, n) has zeros and ones, its columns in descending order, read as binary numbers; columns of
+    B (m, n) have sum zero and a positive first non-zero entry; `constants` are the :math:`c'_e` of
+    (46).
     """
 
     M: Array
@@ -52,18 +47,8 @@ def standard_form(M: ArrayLike, B: ArrayLike, variance: float) -> tuple[Array, A
     that M turns into zeros and ones and :math:`B \mapsto B\sigma - M\,\mathrm{diag}(\lambda)`.
     (Equation (41) prints :math:`\sigma^{-1}`; substituting (36) gives :math:`\sigma`.)
 
-    Parameters
-    ----------
-    M, B : array-like of shape (m, n)
-        As in (7) and (8).
-    variance : float
-
-    Returns
-    -------
-    M, B : ndarray of shape (m, n)
-        In standard form.
-    order : ndarray of int, shape (n,)
-        Atom that each column belongs to.
+    M and B (m, n), as in (7) and (8), are returned in standard form, with the atom (n,) that each
+    column belongs to.
     """
     occurs = np.asarray(M) * variance
     order = np.lexsort(-np.round(occurs[::-1]))  # columns as descending binary numbers

@@ -38,13 +38,8 @@ def codimensions(
 
     The set where :math:`\sum_{e \in T} G_e` is least is an affine subspace of codimension
     :math:`|S_T|` in the latents (52), so a submanifold of the same codimension in any
-    chart: the rank of the Hessian at one of its points.
-
-    Parameters
-    ----------
-    seen : Observables
-        As `Observables.prepared` returns it.
-    rank_tolerance : float
+    chart: the rank of the Hessian at one of its points. `seen` is as `Observables.prepared`
+    returns it.
 
     Returns
     -------
@@ -66,22 +61,12 @@ def codimensions(
 
 
 def environment_matrix(sizes: Mapping[Subset, int]) -> Array:
-    """Step 3, second half: count the atoms that occur in exactly the environments P.
+    """Step 3, second half: M (m, n), its columns in descending binary order.
 
-    :math:`n - |S_T|` atoms occur only outside T. Inclusion and exclusion over subsets
-    turns "only inside Q" into "exactly P"; the paper's induction over m does the same,
-    one environment at a time.
-
-    Returns
-    -------
-    ndarray of shape (m, n)
-        M, its columns in descending binary order.
-
-    Raises
-    ------
-    ValueError
-        If the sizes do not belong to any matrix M: some count is negative, or an atom
-        occurs in no environment.
+    :math:`n - |S_T|` atoms occur only outside T. Inclusion and exclusion over subsets turns "only
+    inside Q" into "exactly the environments P"; the paper's induction over m does the same, one
+    environment at a time. ValueError if the sizes do not belong to any matrix: some count is
+    negative, or an atom occurs in no environment.
     """
     everything = max(sizes, key=len)
     inside = {everything - T: sizes[everything] - size for T, size in sizes.items()}
@@ -113,18 +98,7 @@ def valuation_matrix(seen: Observables, M: Array) -> Array:
     The minimum of :math:`G_e` on :math:`I_{T_i}` is the limit, as :math:`\mu \to \infty`,
     of the unconstrained minimum of :math:`G_e + \mu \sum_{T_i} G_{e'}`. What is measured
     there is a rational function of :math:`1/\mu`, so Richardson extrapolation gets the limit.
-
-    Parameters
-    ----------
-    seen : Observables
-        As `Observables.prepared` returns it.
-    M : ndarray of shape (m, n)
-        From Step 3.
-
-    Raises
-    ------
-    ValueError
-        If Assumption 5 fails for some pair of columns of M.
+    ValueError if Assumption 5 fails for some pair of columns of M.
     """
     m, n = M.shape
     B = np.zeros((m, n))
@@ -151,16 +125,8 @@ def valuation_matrix_by_residues(seen: Observables, M: Array, rng: np.random.Gen
     a rational function of w with one pole for each distinct column of M. Its residue
     at :math:`w^\top M_i = 0` is :math:`(w^\top B_i)^2`, which determines the column
     :math:`B_i` up to sign and multiples of :math:`M_i`. Given M, V is linear in the
-    matrices :math:`B_i B_i^\top` and in c', which least squares finds.
-
-    Parameters
-    ----------
-    seen : Observables
-        As `Observables.prepared` returns it.
-    M : ndarray of shape (m, n)
-        From Step 3, with distinct columns.
-    rng : numpy.random.Generator
-        Draws the weights, twice as many as there are unknowns.
+    matrices :math:`B_i B_i^\top` and in c', which least squares finds with twice as many random
+    weights as there are unknowns. The columns of M, from Step 3, have to be distinct.
     """
     m, n = M.shape
     users = [np.flatnonzero(column) for column in M.T]
@@ -204,15 +170,8 @@ def evaluate_valuations(seen: Observables, model: StandardForm, U: ArrayLike) ->
     :math:`w_B = w^\top B`: so :math:`z_i = (w^\top B)_i / (w^\top M)_i` wherever the
     denominator is not zero, which is almost everywhere (Assumption 4). With m > n + 1
     there are several such w, and least squares uses them all. One Gauss-Newton
-    refinement on :math:`g(z) = G(u)` removes the error of the finite differences.
-
-    Parameters
-    ----------
-    seen : Observables
-        The same black boxes, in the coordinates of `U`.
-    model : StandardForm
-    U : array-like of shape (samples, d)
-        Chart coordinates of the points.
+    refinement on :math:`g(z) = G(u)` removes the error of the finite differences. The black boxes
+    `seen` take the chart coordinates `U` (samples, d) of the points.
     """
     points = as_points(U, "U", seen.d)
     n = model.M.shape[1]

@@ -19,16 +19,11 @@ _TOLERANCE = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
-class LinearRecovery:
+class _LinearRecovery:
     """What Theorem 2's proof recovers.
 
-    Parameters
-    ----------
-    valuations : ndarray of shape (samples, n)
-        Each atom's, up to order, sign, scale and shift; mean zero and variance one.
-    M, B : ndarray of shape (m, n)
-        For atoms in that scale: G is ``valuations**2 @ M.T / 2 - valuations @ B.T`` and
-        a constant.
+    The valuations (samples, n), up to order, sign, scale and shift, have mean zero and variance
+    one. In that scale G is ``valuations**2 @ M.T / 2 - valuations @ B.T`` and a constant.
     """
 
     valuations: Array
@@ -36,7 +31,7 @@ class LinearRecovery:
     B: Array
 
 
-def recover_linear(ratios: ArrayLike) -> LinearRecovery:
+def recover_linear(ratios: ArrayLike) -> _LinearRecovery:
     r"""Run Theorem 2's proof on values of G at data points.
 
     Let :math:`h_a` be an orthonormal basis of W without constants, and
@@ -47,17 +42,9 @@ def recover_linear(ratios: ArrayLike) -> LinearRecovery:
     :math:`\alpha_i \alpha_i^\top`, one per atom; a generic pencil of two of them has the
     :math:`\alpha_i` as its eigenvectors. The theorem supposes n known; here it is found.
 
-    Parameters
-    ----------
-    ratios : array-like of shape (samples, m)
-        :math:`G_e = \ln p^0 - \ln p^e` at data points. More points than products of two
-        functions are needed: n(2n + 1) + 2n + 1.
-
-    Raises
-    ------
-    ValueError
-        If there are too few points, the rank is odd, or the squares do not single out
-        n functions: Theorem 2's condition does not hold.
+    `ratios` (samples, m) are :math:`G_e = \ln p^0 - \ln p^e` at data points, of which more than
+    products of two functions are needed: n(2n + 1) + 2n + 1. ValueError if the rank is odd or the
+    squares do not single out n functions: Theorem 2's condition does not hold.
     """
     G = as_points(ratios, "ratios")
     basis, singular, _ = np.linalg.svd(G - G.mean(axis=0), full_matrices=False)
@@ -77,7 +64,7 @@ def recover_linear(ratios: ArrayLike) -> LinearRecovery:
     h = (h - h.mean(axis=0)) / h.std(axis=0)
     design = np.hstack([h**2 / 2, -h, np.ones((len(h), 1))])
     coefficients = np.linalg.lstsq(design, G, rcond=None)[0]
-    return LinearRecovery(h, coefficients[:n].T, coefficients[n : 2 * n].T)
+    return _LinearRecovery(h, coefficients[:n].T, coefficients[n : 2 * n].T)
 
 
 def _squares_inside(W: Array) -> Array:

@@ -18,13 +18,8 @@ def projection_test(X: ArrayLike, Y: ArrayLike, rng: np.random.Generator) -> flo
 
     Two distributions are equal if and only if all their one-dimensional projections
     are (Cramér and Wold). The coordinates, random directions, and distances to random
-    points of the pooled data are compared, the last to see what no line shows.
-
-    Parameters
-    ----------
-    X, Y : array-like of shape (samples, d)
-        At least 500 rows each.
-    rng : numpy.random.Generator
+    points of the pooled data are compared, the last to see what no line shows. X and Y have at
+    least 500 rows each.
     """
     first, second = _pair(X, Y)
     as_generator(rng)

@@ -23,6 +23,7 @@ from conceptnb.cli import main
 from conceptnb.embeddings import clip, shapes3d
 from conceptnb.embeddings.clip import batches
 from conceptnb.embeddings.shapes3d.factors import FACTORS, SIZES
+from conceptnb.studies.commands import train_clip
 
 
 class FixedModel:
@@ -254,7 +255,7 @@ def test_shipped_weights_are_small_and_load(kind, tmp_path):
     assert path.stat().st_size < 3e6
     model = clip.load_clip(f"small-{kind}")
     copy = tmp_path / f"shapes-{kind}.safetensors"
-    clip.save_weights(model.model, copy)
+    train_clip._save_weights(model.model, copy)
     images = shapes3d.RenderedShapes(32).images([0, 1000])
     np.testing.assert_allclose(
         clip.load_clip(copy).embed_images(images), model.embed_images(images), rtol=1e-5
@@ -315,7 +316,7 @@ def test_an_interrupted_embedding_ends_with_the_same_array(tmp_path):
 
 def test_a_killed_embedding_goes_on_where_it_stopped(tmp_path):
     """SIGKILL at some shard, in another process; what was finished is not embedded again."""
-    shapes, index = shapes3d.RenderedShapes(32), np.arange(0, 480_000, 1201)
+    shapes, index = shapes3d.RenderedShapes(32), np.arange(0, 480_000, 2401)
     code = (
         "import sys, time; sys.path.insert(0, sys.argv[2])\n"
         "import numpy as np\n"
@@ -325,7 +326,7 @@ def test_a_killed_embedding_goes_on_where_it_stopped(tmp_path):
         "    def embed_images(self, images):\n"
         "        time.sleep(0.05)\n"
         "        return super().embed_images(images)\n"
-        "shapes, index = shapes3d.RenderedShapes(32), np.arange(0, 480_000, 1201)\n"
+        "shapes, index = shapes3d.RenderedShapes(32), np.arange(0, 480_000, 2401)\n"
         "options = {'cache': sys.argv[1], 'shard_size': 8}\n"
         "clip.embed_images(Slow(), shapes, index, **options)\n"
     )
@@ -347,7 +348,7 @@ def test_a_killed_embedding_goes_on_where_it_stopped(tmp_path):
 
 
 def test_workers_fill_one_array(tmp_path):
-    shapes, index = shapes3d.RenderedShapes(32), np.arange(0, 480_000, 4801)
+    shapes, index = shapes3d.RenderedShapes(32), np.arange(0, 480_000, 12_001)
     alone = clip.embed_images(FixedModel(), shapes, index, shard_size=16)
     for backend, cache in (("threading", None), ("loky", tmp_path)):
         with parallel_config(backend=backend, n_jobs=2):

@@ -9,8 +9,8 @@ from conceptnb import cli
 from conceptnb.core import sentence_bert
 from conceptnb.embeddings import sentences
 from conceptnb.embeddings.sentences import stored
-from conceptnb.embeddings.sentences.stored import WEIGHTS_SHA256
 from conceptnb.plotting import embedded, summaries
+from conceptnb.studies.commands import embed_sentences
 
 GRID = sentences.grid()
 needs_weights = pytest.mark.skipif(
@@ -88,7 +88,7 @@ def test_what_is_no_factor_or_no_value_is_refused():
 
 def test_kept_embeddings_belong_to_the_sentences_and_to_the_published_weights(tmp_path):
     kept = sentences.load_embeddings()
-    assert kept.record["weights_sha256"] == WEIGHTS_SHA256
+    assert kept.record["weights_sha256"] == embed_sentences._PUBLISHED
     assert stored.FILE.stat().st_size < 3e6
     for rows in kept.embeddings.values():
         assert rows.shape == (len(GRID.texts), 384)

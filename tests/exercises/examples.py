@@ -333,7 +333,7 @@ _STEERING = {
         },
     ),
     "ex_plan": Example(
-        right={"e1": ["u", "v"], "e2": ["v", "w"], "e3": ["u", "w"], "e4": ["u", "v"]},
+        right={"e1": ["u", "v"], "e2": ["v", "w"], "e3": ["u", "w"], "e4": ["u", "v", "w"]},
         wrong={
             "3 concepts": {"e1": ["u"], "e2": ["v"], "e3": ["u"], "e4": ["v"]},
             "4 environments": {"e1": ["u"], "e2": ["v"], "e3": ["w"]},

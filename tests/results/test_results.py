@@ -11,7 +11,8 @@ import pytest
 from conceptnb import results
 from conceptnb.results import paper, store
 from conceptnb.results.provenance import changes
-from conceptnb.results.show import show
+from conceptnb.results.show import _show
+from tests.conftest import without_times
 
 PAPER = ("table1_table7", "table2", "table3", "table4", "table5_correlation_ViT_RN", "table6")
 
@@ -51,8 +52,8 @@ def test_times_are_all_that_may_differ_between_runs(keep, tmp_path):
     second = results.read(keep(rows=[{"n": 2, "cpu_seconds": 9.0}], cpu_seconds=7))
     third = results.read(keep(rows=[{"n": 3, "cpu_seconds": 1.0}]))
     assert first != second
-    assert results.without_times(first) == results.without_times(second)
-    assert results.without_times(first) != results.without_times(third)
+    assert without_times(first) == without_times(second)
+    assert without_times(first) != without_times(third)
 
 
 @pytest.mark.parametrize(
@@ -142,6 +143,23 @@ def test_a_page_joins_means_to_deviations_and_shows_the_head_of_a_long_table(
     assert "results/long.json" in page
 
 
+def test_what_all_rows_of_a_wide_table_share_is_said_once_below_it(keep, tmp_path, monkeypatch):
+    monkeypatch.setattr(store, "folder", lambda: tmp_path)
+    same = {"estimator": "best", "width": 32, "depth": None, "cpu_seconds": 1.5, "seeds": [3, 4]}
+    rows = [
+        {"n": n, **same, "r2_mean": 0.5, "r2_std": 0.25, "mcc": 0.1 * n, "loss": n} for n in (2, 3)
+    ]
+    keep("wide", rows=rows)
+    table, below = results.shown("wide")._repr_html_().split("</table>")
+    for name in ("estimator", "width", "depth", "cpu_seconds", "seeds"):
+        assert f"<th>{name}</th>" not in table
+    for name in ("n", "r2", "mcc", "loss"):
+        assert f"<th>{name}</th>" in table
+    assert "in every row shown: estimator best, width 32 ·" in below
+    keep("narrow", rows=[{"n": 2, "estimator": "best"}, {"n": 3, "estimator": "best"}])
+    assert "<th>estimator</th>" in results.shown("narrow")._repr_html_()
+
+
 def test_tables_of_this_repository_can_be_read():
     for name in results.names():
         loaded = results.load(name)
@@ -206,4 +224,4 @@ def _numbers(content):
     [([0.98, 0.01], "0.98 ± 0.01"), ([0.262, None], "0.262"), (None, ""), ("cube", "cube"), (2, 2)],
 )
 def test_cells_read_as_people_read_them(value, text):
-    assert show(value) == text
+    assert _show(value) == text

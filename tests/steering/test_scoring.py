@@ -257,3 +257,11 @@ def test_errors_say_what_to_do(llama, tokenizer, questions):
         Question("q", "t", ("a", "b"), (True, True))
     with pytest.raises(ValueError, match="'left' or 'right'"):
         pad([[1]], "both")
+
+
+def test_kept_prompts_take_no_more_memory_than_they_are_counted_for(llama, tokenizer, questions):
+    scorer = AnswerScorer(llama, tokenizer, questions, "q : is snow white ? a : yes , it is . ")
+    scorer.score()
+    kept = [x for past in scorer._kept.values() for layer in past.layers for x in layer]
+    assert kept
+    assert sum(x.untyped_storage().nbytes() for x in kept) == sum(x.nbytes for x in kept)

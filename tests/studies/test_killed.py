@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from conceptnb import results
+from tests.conftest import without_times
 
 WORDS = ["reproduce", "theory", "--part", "violations", "--jobs", "2"]
 
@@ -25,7 +26,7 @@ def start(out):
 
 
 def content(path):
-    return json.dumps(results.without_times(results.read(path)))
+    return json.dumps(without_times(results.read(path)))
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from conceptnb import results
 from conceptnb.studies import runner
 from conceptnb.studies.runner import Plan, Study, Task
 from conceptnb.studies.summarise import summary
+from tests.conftest import without_times
 
 
 def tasks(count=4):
@@ -61,7 +62,7 @@ def study(monkeypatch):
 
 
 def content(path):
-    return json.dumps(results.without_times(results.read(path)))
+    return json.dumps(without_times(results.read(path)))
 
 
 @pytest.mark.parametrize(

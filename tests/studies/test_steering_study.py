@@ -19,6 +19,7 @@ from conceptnb.steering.techniques import MASS_MEAN, TECHNIQUES, Training
 from conceptnb.steering.toy_corpora import CORPUS_KINDS
 from conceptnb.steering.truthfulqa import read_truthfulqa
 from conceptnb.studies import steering_analysis as analysis
+from conceptnb.studies import steering_subject as subjects
 from conceptnb.studies import steering_techniques as study
 from tests.steering.conftest import build
 
@@ -34,7 +35,7 @@ def questions(corpus):
 
 @pytest.fixture(scope="module")
 def subject(llama, tokenizer, questions):
-    return study._subject(llama, tokenizer, questions, [STORY, STORY + " " + STORY], 64)
+    return subjects.subject_of(llama, tokenizer, questions, [STORY, STORY + " " + STORY], 64)
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +126,7 @@ def test_a_choice_is_made_only_where_there_is_one(subject, llama, tokenizer, que
 
 
 def test_shuffled_labels_keep_their_number_per_question(subject, rng):
-    mixed = study._with_shuffled_labels(subject.activations, rng)
+    mixed = subject.activations.shuffled(rng)
     for question in subject.questions:
         rows = mixed.ids == question.id
         assert mixed.true[rows].sum() == subject.activations.true[rows].sum() == 1
@@ -192,7 +193,9 @@ def test_the_table_on_the_page_is_that_of_the_runs():
             splits = [[row for row in mine if row["seed"] == seed] for seed in (0, 1, 2)]
             outcomes = {tuple(analysis.accuracy_at_choice(s, "baseline")) for s in splits}
             assert len(outcomes) == 1
-    assert results.beside("table6").results == (kept,)
+    real = results.load("steering_real")
+    assert real.rows == analysis.table6_rows(real.runs)
+    assert results.beside("table6").results == (kept, real)
 
 
 def write_csv(path, rows):
@@ -265,14 +268,14 @@ def test_other_weights_are_other_tasks(tmp_path):
     data = write_csv(tmp_path / "q.csv", [f"A,B,Is it {i}?,Yes,It is,No,x\n" for i in range(8)])
     questions, _ = read_truthfulqa(data)
     folder = tiny_model(tmp_path / "tiny", questions)
-    before = study._fingerprint(str(folder), questions)
-    assert before == study._fingerprint(str(folder), questions)
-    assert before != study._fingerprint(str(folder), questions[1:])
+    before = subjects.fingerprint_of(str(folder), questions)
+    assert before == subjects.fingerprint_of(str(folder), questions)
+    assert before != subjects.fingerprint_of(str(folder), questions[1:])
     weights = folder / "model.safetensors"
     content = bytearray(weights.read_bytes())
     content[-1] ^= 1
     weights.write_bytes(content)
-    assert before != study._fingerprint(str(folder), questions)
+    assert before != subjects.fingerprint_of(str(folder), questions)
 
 
 def test_small_models_are_trained_from_the_command_line(tmp_path, monkeypatch, capsys):

@@ -20,7 +20,6 @@ from conceptnb.embeddings.clip.small_clip import (
     WEIGHTS,
     CaptionTokenizer,
     create_small_model,
-    save_weights,
 )
 
 __all__ = [
@@ -44,7 +43,6 @@ __all__ = [
     "load_clip",
     "move",
     "nearest",
-    "save_weights",
     "text_agreement",
     "unit",
     "vague_caption",

@@ -27,27 +27,18 @@ _MASTERED = 0.7  # loss in groups of four under which a factor counts as learned
 
 @dataclass
 class Progress:
-    """What a model has learned so far, and so what it is shown next.
-
-    Parameters
-    ----------
-    patience : int
-        Fewest steps between two hues added to the palette.
-    memory : float
-        Share of the running mean of a loss that a new batch leaves in place.
-    losses : ndarray of shape (6,)
-        Running mean of the loss in groups that vary each factor.
-    n_hues : int
-        Hues that each part of the scene takes.
-    grown : int
-        Step at which the palette last grew.
-    """
+    """What a model has learned so far, and so what it is shown next."""
 
     patience: int = 30
+    """Fewest steps between two hues added to the palette."""
     memory: float = 0.97
+    """Share of the running mean of a loss that a new batch leaves in place."""
     losses: NDArray[np.float64] = field(default_factory=lambda: np.full(len(SIZES), np.log(GROUP)))
+    """Running mean (6,) of the loss in groups that vary each factor."""
     n_hues: int = 1
+    """Hues that each part of the scene takes."""
     grown: int = 0
+    """Step at which the palette last grew."""
 
     @property
     def sizes(self) -> NDArray[np.intp]:
@@ -79,10 +70,7 @@ def draw_batch(
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Draw the factors of one training batch, none of them held out.
 
-    Parameters
-    ----------
-    near_rate : float
-        Chance that a group which differs in a hue shows four neighbours on the wheel.
+    With the chance `near_rate`, a group that differs in a hue shows four neighbours on the wheel.
 
     Returns
     -------

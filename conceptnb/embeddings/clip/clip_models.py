@@ -41,26 +41,14 @@ SOURCES = (
 
 @dataclass
 class ClipModel:
-    """A CLIP model, its image encoder and its text encoder, with its own preprocessing.
-
-    Parameters
-    ----------
-    name : str
-        What it is called in tables and figures.
-    source : str
-        Where the weights are from, to be said wherever its numbers appear.
-    model : open_clip.CLIP
-        In evaluation mode.
-    preprocess : callable
-        Images (n, height, width, 3) of bytes to the model's input (n, 3, size, size).
-    tokenize : callable
-        Texts to tokens.
-    """
+    """A CLIP model, its image encoder and its text encoder, with its own preprocessing."""
 
     name: str
     source: str
-    model: Any  # an open_clip model; its attributes are modules and tensors to mypy
+    """Where the weights are from, to be said wherever its numbers appear."""
+    model: Any  # an open_clip.CLIP in evaluation mode; mypy knows its attributes as tensors
     preprocess: Callable[[NDArray[np.uint8]], torch.Tensor]
+    """Images (n, height, width, 3) of bytes to the model's input (n, 3, size, size)."""
     tokenize: Callable[[Sequence[str]], torch.Tensor]
 
     @property

@@ -16,12 +16,7 @@ from open_clip.loss import ClipLoss
 from tqdm.auto import tqdm
 
 from conceptnb.core.muon import Muon
-from conceptnb.embeddings.clip.batches import (
-    GROUP,
-    Progress,
-    draw_batch,
-    open_attributes,
-)
+from conceptnb.embeddings.clip.batches import GROUP, Progress, draw_batch, open_attributes
 from conceptnb.embeddings.clip.small_clip import (
     SMALL_SIZE,
     CaptionTokenizer,
@@ -36,55 +31,29 @@ _SAVE_EVERY = 100  # steps
 
 @dataclass(frozen=True)
 class Cycle:
-    """One rise and fall of the learning rate, and the data that it sees.
-
-    Parameters
-    ----------
-    steps : int
-        Its length.
-    vague_rate : float
-        Mean chance that a caption leaves an attribute open.
-    near_rate : float
-        Chance that a group which differs in a hue shows neighbours on the wheel.
-    alike_in_groups : bool
-        Captions of a group leave the same attributes open; see `open_attributes`.
-    """
+    """One rise and fall of the learning rate over some steps, and the data that it sees."""
 
     steps: int
     vague_rate: float = 0.06
+    """Mean chance that a caption leaves an attribute open."""
     near_rate: float = 0.0
+    """Chance that a group which differs in a hue shows neighbours on the wheel."""
     alike_in_groups: bool = False
+    """Captions of a group leave the same attributes open; see `open_attributes`."""
 
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """Recipe of a small CLIP model.
-
-    Parameters
-    ----------
-    cycles : tuple of Cycle
-    restart : float
-        Share of the learning rates with which later cycles start.
-    batch_size : int
-        Images and captions per step.
-    learning_rate, matrix_learning_rate : float
-        Of AdamW, and of Muon for the matrices of transformer blocks.
-    weight_decay : float
-        Of both.
-    warm_up, cool_down : int
-        Steps at the ends of a cycle in which the rate rises and falls.
-    seed : int
-        Of weights and data.
-    """
+    """Recipe of a small CLIP model; the seed is that of weights and data."""
 
     cycles: tuple[Cycle, ...] = (Cycle(2400),)
-    restart: float = 0.7
+    restart: float = 0.7  # share of the learning rates with which later cycles start
     batch_size: int = 128
-    learning_rate: float = 2e-3
-    matrix_learning_rate: float = 0.02
+    learning_rate: float = 2e-3  # of AdamW
+    matrix_learning_rate: float = 0.02  # of Muon, for the matrices of transformer blocks
     weight_decay: float = 0.02
-    warm_up: int = 40
-    cool_down: int = 900
+    warm_up: int = 40  # steps at the start of a cycle in which the rate rises
+    cool_down: int = 900  # and at its end, in which it falls
     seed: int = 0
 
     @property
@@ -153,13 +122,9 @@ def _group_losses(
 
 
 class ClipTraining:
-    """One small CLIP model in training; its whole state can be saved and taken up again.
+    """A small CLIP model in training, by default with the recipe of the shipped model of its kind.
 
-    Parameters
-    ----------
-    kind : {"vit", "resnet"}
-    plan : TrainingPlan, optional
-        The recipe; that of the shipped model by default.
+    Its whole state can be saved and taken up again.
     """
 
     def __init__(self, kind: str, plan: TrainingPlan | None = None) -> None:
@@ -192,9 +157,9 @@ class ClipTraining:
         images = clip_input(self._render(factors)).contiguous(memory_format=self._layout)
         if cycle.alike_in_groups:
             left_open = open_attributes(varied, len(factors), cycle.vague_rate, rng)
-            texts = self._tokenize(captions(factors, left_open=left_open))
         else:
-            texts = self._tokenize(captions(factors, vague_rate=cycle.vague_rate, rng=rng))
+            left_open = rng.random(factors.shape) < cycle.vague_rate
+        texts = self._tokenize(captions(factors, left_open=left_open))
         self.model.train()
         image_features, text_features, logit_scale = self.model(images, texts)[:3]
         loss = self._loss(image_features, text_features, logit_scale)

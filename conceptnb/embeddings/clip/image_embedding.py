@@ -47,8 +47,6 @@ def embed_images(
 
     Parameters
     ----------
-    model : ClipModel
-    shapes : ShapesImages
     index : array-like of shape (n,)
         Positions of images.
     cache : path, optional
@@ -168,27 +166,17 @@ def _settings(
 
 
 @dataclass(frozen=True)
-class EmbeddedImages:
-    """The same images in the eyes of several CLIP models.
-
-    Parameters
-    ----------
-    shapes : RenderedShapes
-        Source of the images.
-    index : ndarray of shape (n,)
-        Their positions.
-    factors : ndarray of shape (n, 6)
-        Places of their values on the grid.
-    models : dict of str to ClipModel
-    embeddings : dict of str to ndarray of shape (n, dimension)
-        By model; not normalised.
-    """
+class _EmbeddedImages:
+    """The same images in the eyes of several CLIP models."""
 
     shapes: RenderedShapes
     index: NDArray[np.intp]
+    """Positions (n,) of the images."""
     factors: NDArray[np.intp]
+    """Places (n, 6) of their values on the grid."""
     models: dict[str, ClipModel]
     embeddings: dict[str, NDArray[np.float32]]
+    """By model (n, dimension); not normalised."""
 
     @property
     def labels(self) -> dict[str, NDArray[np.intp]]:
@@ -203,18 +191,13 @@ class EmbeddedImages:
 
 def embed_rendered(
     n: int, rng: np.random.Generator, names: Sequence[str] = SMALL_NAMES
-) -> EmbeddedImages:
+) -> _EmbeddedImages:
     """Render n random images at the small models' size and embed them (Appendix D.1).
 
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        Source of the positions.
-    names : sequence of str
-        Models, as `load_clip` knows them.
+    Models are called as `load_clip` knows them.
     """
     shapes = RenderedShapes(SMALL_SIZE)
     index = np.sort(rng.choice(N_IMAGES, n, replace=False))
     models = {name: load_clip(name) for name in names}
     embeddings = {name: embed_images(model, shapes, index) for name, model in models.items()}
-    return EmbeddedImages(shapes, index, index_to_factors(index), models, embeddings)
+    return _EmbeddedImages(shapes, index, index_to_factors(index), models, embeddings)

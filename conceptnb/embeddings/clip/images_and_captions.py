@@ -25,11 +25,7 @@ TOLERANCE = {"scale": 1, "orientation": 2}
 def _class_embeddings(
     model: ClipModel, factor: str, rng: np.random.Generator, *, n_captions: int = 100
 ) -> NDArray[np.floating]:
-    """Embed the values of a factor as unit text vectors (n_values, dimension).
-
-    All values share the same captions but for the factor's own word, so that
-    their differences are due to that word.
-    """
+    """Embed values as unit vectors (n_values, dimension) of captions alike but for their word."""
     column = factor_index(factor)
     contexts = np.stack([rng.integers(0, size, n_captions) for size in SIZES], axis=1)
     rows = []
@@ -45,17 +41,9 @@ def zero_shot(
     rng: np.random.Generator,
     factors: Sequence[str] = FACTORS,
 ) -> NDArray[np.intp]:
-    """Return the predicted values of factors (n, len(factors)), each by its mean captions.
+    """Return the values (n, len(factors)) whose mean captions fit embeddings (n, dimension) best.
 
-    Parameters
-    ----------
-    model : ClipModel
-    embeddings : ndarray of shape (n, dimension)
-        Of images.
-    rng : numpy.random.Generator
-        Source of what the captions of a class say of other factors.
-    factors : sequence of str
-        Names; all six by default.
+    What the captions of a class say of other factors is drawn from `rng`.
     """
     images = unit(embeddings)
     found = [(images @ _class_embeddings(model, name, rng).T).argmax(axis=1) for name in factors]
@@ -68,17 +56,8 @@ def best_captions(
     """Values (n, 6) named by the caption that fits each image best.
 
     480,000 captions are too many to try, so one word at a time is exchanged for the one
-    that fits best in its company, factor by factor, until no exchange helps.
-
-    Parameters
-    ----------
-    model : ClipModel
-    embeddings : ndarray of shape (n, dimension)
-        Of images.
-    start : array-like of shape (n, 6)
-        Values to start from, as from `zero_shot`.
-    sweeps : int
-        Most rounds through the factors.
+    that fits best in its company, factor by factor, until no exchange helps or after `sweeps`
+    rounds. The search starts from the values `start` (n, 6), as from `zero_shot`.
     """
     images, guess = unit(embeddings), check_factors(start).copy()
     if len(guess) != len(images):
@@ -112,18 +91,9 @@ def text_agreement(
 ) -> tuple[Array, Array]:
     """Ask whether captions differ in the direction in which images differ (Section 6).
 
-    Image embeddings are scaled to unit length, as CLIP's loss does.
-
-    Parameters
-    ----------
-    model : ClipModel
-    Z : array-like of shape (n, dimension)
-        Embeddings of images.
-    factors : array-like of shape (n, 6)
-        Of these images; every value of `factor` has to occur.
-    factor : str
-    rng : numpy.random.Generator
-        Source of what the captions say of other factors.
+    Embeddings Z (n, dimension) of images with `factors` (n, 6) are scaled to unit length, as CLIP's
+    loss does; every value of `factor` has to occur. What captions say of the other factors is drawn
+    from `rng`.
 
     Returns
     -------

@@ -15,7 +15,6 @@ import open_clip
 import torch
 from numpy.typing import NDArray
 from open_clip.constants import OPENAI_DATASET_MEAN, OPENAI_DATASET_STD
-from safetensors.torch import save_file
 
 from conceptnb.embeddings.shapes3d.captions import VOCABULARY
 
@@ -47,13 +46,7 @@ class CaptionTokenizer:
         self.vocab_size = self.end + 1
 
     def __call__(self, texts: str | Sequence[str]) -> torch.Tensor:
-        """Tokens (n, 14) of captions.
-
-        Raises
-        ------
-        ValueError
-            If a caption holds a word that the models were not trained on, or is too long.
-        """
+        """Tokens (n, 14) of captions; raises ValueError for an unknown word or a long caption."""
         rows = [texts] if isinstance(texts, str) else list(texts)
         tokens = torch.zeros(len(rows), CONTEXT_LENGTH, dtype=torch.long)
         for row, text in zip(tokens, rows, strict=True):
@@ -74,16 +67,9 @@ class CaptionTokenizer:
 def create_small_model(
     kind: str, *, weights: str | os.PathLike[str] | None = None, seed: int = 0
 ) -> open_clip.CLIP:
-    """Build a small CLIP model, untrained or with weights from a safetensors file.
+    """Build a small CLIP model of `SMALL_KINDS`, with weights of a safetensors file or untrained.
 
-    Parameters
-    ----------
-    kind : {"vit", "resnet"}
-        Architecture of the image encoder.
-    weights : path, optional
-        None gives an untrained model.
-    seed : int
-        Of the initial weights; the global generator is left as it was.
+    `seed` is that of the initial weights; the global generator is left as it was.
     """
     if kind not in SMALL_KINDS:
         raise ValueError(f"kind={kind!r} must be one of {', '.join(SMALL_KINDS)}")
@@ -96,22 +82,8 @@ def create_small_model(
     return model.eval()
 
 
-def save_weights(model: torch.nn.Module, path: str | os.PathLike[str]) -> None:
-    """Write half-precision weights as safetensors."""
-    state = {
-        key: value.half() if value.is_floating_point() else value
-        for key, value in model.state_dict().items()
-    }
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    save_file({key: value.contiguous() for key, value in state.items()}, path)
-
-
 def clip_input(images: NDArray[np.uint8]) -> torch.Tensor:
-    """Turn images (n, h, w, 3) into input (n, 3, 32, 32) of the small models.
-
-    Larger images are averaged over blocks; values are normalised by CLIP's mean
-    and standard deviation.
-    """
+    """Turn images (n, h, w, 3) into normalised input (n, 3, 32, 32), larger ones by averaging."""
     pixels = torch.from_numpy(images).permute(0, 3, 1, 2).float().div_(255)
     if pixels.shape[-2:] != (SMALL_SIZE, SMALL_SIZE):
         pixels = torch.nn.functional.interpolate(pixels, size=SMALL_SIZE, mode="area")

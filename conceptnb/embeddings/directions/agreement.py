@@ -17,47 +17,33 @@ from conceptnb.embeddings.directions.selection import proper_concept
 
 
 @dataclass(frozen=True)
-class Agreement:
-    """How well two embeddings agree on a concept, on images that neither was fitted on.
-
-    Parameters
-    ----------
-    dimensions : tuple of int
-        Of the concept in the first and the second embedding.
-    accuracies : tuple of float
-        Of nearest-plane classification in each.
-    canonical : ndarray of shape (smaller dimension,)
-        Canonical correlations between the valuations, falling.
-    paper : float, optional
-        Correlation of the paper's directions, where they were fitted (Table 5); its sign is a
-        convention.
-    """
+class _Agreement:
+    """How well two embeddings agree on a concept, on images that neither was fitted on."""
 
     dimensions: tuple[int, int]
+    """Of the concept in the first and the second embedding."""
     accuracies: tuple[float, float]
+    """Of nearest-plane classification in each."""
     canonical: Array
+    """Canonical correlations (smaller dimension,) between the valuations, falling."""
     paper: float | None = None
+    """Correlation of the paper's directions, where fitted (Table 5); its sign is a convention."""
 
 
 def agreement(
     first: FactorReport, first_Z: ArrayLike, second: FactorReport, second_Z: ArrayLike
-) -> Agreement:
+) -> _Agreement:
     """Compare the concepts of two embeddings of the same images, rows in the same order.
 
-    The paper evaluates on all images, those of training included (Appendix D.2). Here
-    only the images that neither report was fitted on count.
-
-    Raises
-    ------
-    ValueError
-        If the reports have no test image in common.
+    The paper evaluates on all images, those of training included (Appendix D.2). Here only the
+    images count that neither report was fitted on; ValueError if there are none.
     """
     held = np.intersect1d(first.test, second.test)
     if not held.size:
         raise ValueError("first and second have no test image in common; report both alike")
     A, B = np.asarray(first_Z)[held], np.asarray(second_Z)[held]
     along_paper = first.paper.transform(A)[:, 0], second.paper.transform(B)[:, 0]
-    return Agreement(
+    return _Agreement(
         (len(first.concept.directions_), len(second.concept.directions_)),
         (first.accuracy, second.accuracy),
         canonical_correlations(first.concept.transform(A), second.concept.transform(B)),
@@ -75,21 +61,8 @@ def agreement_over_splits(
 ) -> Array:
     """Smallest canonical correlation in the proper dimension for several random halves (Table 5).
 
-    Their spread over splits shows the error of what one split says of two embeddings.
-
-    Parameters
-    ----------
-    first_Z, second_Z : array-like of shape (samples, dimensions)
-        Embeddings of the same images.
-    labels : array-like of shape (samples,)
-        Values of one factor.
-    rng : numpy.random.Generator
-        Source of the splits.
-
-    Returns
-    -------
-    ndarray of shape (n_splits,)
-        Each on the half that the concepts of that split were not fitted on.
+    Each of the (n_splits,) numbers is of the half that its concepts were not fitted on. Their
+    spread shows the error of what one split says of two embeddings of the same images.
     """
     A, B = as_points(first_Z, "first_Z"), as_points(second_Z, "second_Z")
     values = check_labels(labels, len(A))
@@ -109,7 +82,7 @@ def cyclic_readings(
     rng: np.random.Generator,
     *,
     n_orders: int = 10,
-) -> dict[str, Agreement]:
+) -> dict[str, _Agreement]:
     """Read a cyclic concept such as hue in several ways from two embeddings (Definition 1).
 
     Two embeddings can agree on one space of valuations and not on another. Five readings:
@@ -122,16 +95,9 @@ def cyclic_readings(
     * *proper dimension*: in each embedding the space that `proper_concept` finds.
     * *all dimensions*: one fewer than values, room for any arrangement of them.
 
-    Parameters
-    ----------
-    first_Z, second_Z : array-like of shape (samples, dimensions)
-        Embeddings of the same images.
-    labels : array-like of shape (samples,)
-        Values, the last a neighbour of the first.
-    rng : numpy.random.Generator
-        Source of the halves, to fit on and to judge on, and of the orders.
-    n_orders : int
-
+    Embeddings (samples, dimensions) are of the same images; the last of the values `labels`
+    (samples,) is a neighbour of the first. Readings are fitted on a random half of the images and
+    judged on the other.
     """
     A, B = as_points(first_Z, "first_Z"), as_points(second_Z, "second_Z")
     if len(A) != len(B):
@@ -140,14 +106,14 @@ def cyclic_readings(
     values, place = np.unique(check_labels(labels, len(A)), return_inverse=True)
     train, test = half_split(len(A), rng)
 
-    def read(concepts: Sequence[ConceptDirections], places: NDArray[np.intp]) -> Agreement:
+    def read(concepts: Sequence[ConceptDirections], places: NDArray[np.intp]) -> _Agreement:
         pairs = list(zip(concepts, (A[test], B[test]), strict=True))
         found = [concept.transform(Z) for concept, Z in pairs]
         first, second = (float(concept.score(Z, places[test])) for concept, Z in pairs)
         dimensions = found[0].shape[1], found[1].shape[1]
-        return Agreement(dimensions, (first, second), canonical_correlations(*found))
+        return _Agreement(dimensions, (first, second), canonical_correlations(*found))
 
-    def fitted(places: NDArray[np.intp], method: Method, k: int) -> Agreement:
+    def fitted(places: NDArray[np.intp], method: Method, k: int) -> _Agreement:
         concepts = [ConceptDirections(method, k).fit(Z[train], places[train]) for Z in (A, B)]
         return read(concepts, places)
 

@@ -51,8 +51,7 @@ class ConceptDirections(ClassifierMixin, TransformerMixin, BaseEstimator):
     Attributes
     ----------
     directions_ : (k, dimensions)
-        Rows of A. With method discriminant valuations have unit variance within
-        values; rows of the others are as the method gives them.
+        Rows of A, scaled by method discriminant to unit variance within values.
     planes_ : (n_values, k)
         Mean valuation of each value: the concept planes.
     classes_ : (n_values,)

@@ -20,14 +20,8 @@ def _as_valuations(valuations: ArrayLike, name: str = "valuations") -> Array:
 class ValuationTable:
     """Mean and standard deviation of valuations for each value (Tables 2, 3 and 4).
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_values,)
-        The values that occur.
-    counts : ndarray of shape (n_values,)
-        Images of each.
-    means, stds : ndarray of shape (n_values, k)
-        Population standard deviations, as in the paper.
+    `values` and `counts` (n_values,) are those that occur, `means` and population `stds`
+    (n_values, k).
     """
 
     values: NDArray[np.generic]
@@ -114,16 +108,14 @@ def first_values_split(
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Split by the values of the other factors, as the authors' released code does.
 
-    Training images have every other factor in the first half of its values (about
-    3 % of 3D Shapes); all others are for testing. Unlike a random half, this asks
-    a direction to carry over to values of other factors that it never saw.
+    Training images have every factor but column `factor` in the first half of its values (about
+    3 % of 3D Shapes); all others are for testing. Unlike a random half, this asks a direction to
+    carry over to values of other factors that it never saw.
 
     Parameters
     ----------
     factors : array-like of shape (n, n_factors)
         Places of values on the grid, from 0.
-    factor : int
-        Column of the factor whose direction is to be learned.
     sizes : tuple of int
         Number of values of each factor.
 

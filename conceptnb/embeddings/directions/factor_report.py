@@ -26,48 +26,23 @@ Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 class FactorReport:
     """What one embedding knows of one factor; all numbers are of test images.
 
-    Parameters
-    ----------
-    factor : str
-        Its name.
-    paper : ConceptDirections
-        The sign-aligned mean of Appendix D.1.
-    atom : ConceptDirections
-        The order-free direction.
-    plane : ConceptDirections
-        The two discriminant directions, or one if there are but two values.
-    concept : ConceptDirections
-        In the proper dimension, counted on training images alone.
-    table : ValuationTable
-        Valuations of the paper's direction by value, as in Tables 2-4.
-    eta2_paper, eta2 : float
-        Between-class share of variance of `paper` and `atom`.
-    accuracy_atom, accuracy_plane, accuracy : float
-        Of nearest-plane classification with `atom`, `plane` and `concept`.
-    chance, accuracy_shuffled : float
-        Share of the most frequent value, and accuracy of a concept whose training labels were
-        put in random order: what `accuracy` is to be compared with.
-    valuations : ndarray of shape (test images,)
-        Along `atom`.
-    labels : ndarray of shape (test images,)
-    train, test : ndarray of int
-        Positions of the images.
+    Accuracies are of nearest-plane classification with `atom`, `plane` and `concept`.
     """
 
     factor: str
-    paper: ConceptDirections
-    atom: ConceptDirections
-    plane: ConceptDirections
-    concept: ConceptDirections
-    table: ValuationTable
-    eta2_paper: float
-    eta2: float
+    paper: ConceptDirections  # the sign-aligned mean of Appendix D.1
+    atom: ConceptDirections  # the order-free direction
+    plane: ConceptDirections  # two discriminant directions, or one if there are but two values
+    concept: ConceptDirections  # in the proper dimension, counted on training images alone
+    table: ValuationTable  # valuations of the paper's direction by value, as in Tables 2-4
+    eta2_paper: float  # between-class share of variance of `paper`
+    eta2: float  # and of `atom`
     accuracy_atom: float
     accuracy_plane: float
     accuracy: float
-    chance: float
-    accuracy_shuffled: float
-    valuations: Array
+    chance: float  # share of the most frequent value
+    accuracy_shuffled: float  # of a concept whose training labels were put in random order
+    valuations: Array  # of the test images, along `atom`
     labels: NDArray[np.generic]
     train: NDArray[np.intp]
     test: NDArray[np.intp]

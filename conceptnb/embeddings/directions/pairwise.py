@@ -34,15 +34,10 @@ def check_labels(labels: ArrayLike, n: int) -> NDArray[np.generic]:
 
 @dataclass(frozen=True)
 class PairwiseRegressions:
-    """Logistic regressions between all pairs of values of one factor.
+    """Logistic regressions between all pairs of values (n_pairs, 2) of one factor.
 
-    Parameters
-    ----------
-    pairs : ndarray of shape (n_pairs, 2)
-        The two values; coefficients point from the first to the second.
-    coefficients : ndarray of shape (n_pairs, dimensions)
-        Not normalised.
-    intercepts : ndarray of shape (n_pairs,)
+    Coefficients (n_pairs, dimensions) point from the first value to the second and are not
+    normalised; intercepts are (n_pairs,).
     """
 
     pairs: NDArray[np.generic]
@@ -53,23 +48,10 @@ class PairwiseRegressions:
 def pairwise_regressions(Z: ArrayLike, labels: ArrayLike, *, C: float = 1.0) -> PairwiseRegressions:
     """Fit a logistic regression between every two values of a factor (Appendix D.1).
 
-    Directions of an embedding have very different variances, for which L-BFGS needs up to
-    hundreds of iterations and Newton's method ten; with many dimensions L-BFGS is faster all
-    the same.
-
-    Parameters
-    ----------
-    Z : array-like of shape (samples, dimensions)
-        Embeddings.
-    labels : array-like of shape (samples,)
-        The value of the factor for each row.
-    C : float
-        Inverse strength of the L2 penalty on coefficients.
-
-    Raises
-    ------
-    ValueError
-        If shapes do not match, fewer than two values occur, or `C` is not positive.
+    `labels` (samples,) are the values of the rows of Z (samples, dimensions), C is the inverse
+    strength of the L2 penalty. Directions of an embedding have very different variances, for which
+    L-BFGS needs up to hundreds of iterations and Newton's method ten; with many dimensions L-BFGS
+    is faster all the same.
     """
     points = as_points(Z, "Z")
     values, rows = np.unique(check_labels(labels, len(points)), return_inverse=True)
@@ -114,20 +96,8 @@ def leading_directions(coefficients: ArrayLike, n_components: int = 1) -> Array:
     The first maximises the mean squared valuation gap Σ ⟨a, w⟩² over unit
     vectors a; further ones span a concept of more dimensions (Definition 1).
 
-    Parameters
-    ----------
-    coefficients : array-like of shape (n_pairs, dimensions)
-    n_components : int
-
-    Returns
-    -------
-    ndarray of shape (n_components, dimensions)
-        Orthonormal rows, each with its entry of largest size positive.
-
-    Raises
-    ------
-    ValueError
-        If `n_components` is not between 1 and the number of pairs or dimensions.
+    Returns orthonormal rows (n_components, dimensions), each with its entry of largest size
+    positive.
     """
     W = as_points(coefficients, "coefficients")
     if not 1 <= n_components <= min(W.shape):
@@ -140,20 +110,9 @@ def leading_directions(coefficients: ArrayLike, n_components: int = 1) -> Array:
 
 
 def order_dependence(coefficients: ArrayLike, n_orders: int, rng: np.random.Generator) -> Array:
-    """Absolute cosines between averaged directions of different orders of the pairs.
+    """|cos| between every two averaged directions of `n_orders` random orders of the pairs.
 
-    Parameters
-    ----------
-    coefficients : array-like of shape (n_pairs, dimensions)
-    n_orders : int
-        Number of random orders, at least 2.
-    rng : numpy.random.Generator
-        Source of the orders.
-
-    Returns
-    -------
-    ndarray of shape (n_orders * (n_orders - 1) / 2,)
-        |cos| between every two results: all 1 where the averaged direction is well defined.
+    All n_orders (n_orders - 1) / 2 are 1 where the averaged direction is well defined.
     """
     as_count(n_orders, "n_orders", 2)
     W = as_points(coefficients, "coefficients")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,19 +15,10 @@ from conceptnb.embeddings.directions.pairwise import check_labels
 _TOLERANCE = 0.02  # of accuracy, that a dimension less may cost
 
 
-@dataclass(frozen=True)
-class DimensionCount:
-    """What the first k dimensions of a concept hold on held-out images, and how many suffice.
+class _DimensionCount(NamedTuple):
+    """What the first k = 1, 2, ... dimensions hold on held-out images, and how many suffice."""
 
-    Parameters
-    ----------
-    scores : ndarray of shape (k_max,)
-        For k = 1, 2, ...: accuracy, or share of the variance between values.
-    chosen : int
-        The fewest dimensions that hold enough.
-    """
-
-    scores: Array
+    scores: Array  # accuracies, or shares of the variance between values
     chosen: int
 
 
@@ -37,7 +28,7 @@ def choose_dimension(
     rng: np.random.Generator,
     *,
     k_max: int = 4,
-) -> DimensionCount:
+) -> _DimensionCount:
     """Count the dimensions that are needed to tell the values apart.
 
     Directions are fitted on a random half and judged on the other by nearest-plane
@@ -66,24 +57,14 @@ def spanned_dimensions(
     *,
     share: float = 0.95,
     shrinkage: float = 1e-3,
-) -> DimensionCount:
+) -> _DimensionCount:
     """Count the dimensions in which an embedding keeps the values of a concept apart.
 
     The planes A z = b of a concept with k rows (Definition 1) lie at points b that span
     k dimensions at most, so k is to be read off the points. Discriminant directions are
     fitted on a random half; on the other half the variance between values along each
-    is measured in units of that within values, minus what is expected from noise alone.
-
-    Parameters
-    ----------
-    Z : array-like of shape (samples, dimensions)
-    labels : array-like of shape (samples,)
-    rng : numpy.random.Generator
-        Source of the halves.
-    share : float
-        Share in (0, 1] of the variance between values that is to be kept.
-    shrinkage : float
-        As in `ConceptDirections`.
+    is measured in units of that within values, minus what is expected from noise alone. The fewest
+    dimensions that keep `share` of it, in (0, 1], are chosen.
     """
     if not 0 < share <= 1:
         raise ValueError(f"share={share} must lie in (0, 1]")
@@ -95,7 +76,7 @@ def spanned_dimensions(
     fitted.fit(points[train], given[train])
     between = _spread_between(fitted.transform(points[held]), given[held])
     if not between.any():  # nothing but noise
-        return DimensionCount(np.zeros(most), 1)
+        return _DimensionCount(np.zeros(most), 1)
     return _fewest(np.cumsum(between) / between.sum(), share - 1e-12)
 
 
@@ -107,8 +88,8 @@ def proper_concept(
     return ConceptDirections(n_components=k, shrinkage=shrinkage).fit(Z, labels)
 
 
-def _fewest(scores: Array, enough: float) -> DimensionCount:
-    return DimensionCount(scores, int(np.argmax(scores >= enough)) + 1)
+def _fewest(scores: Array, enough: float) -> _DimensionCount:
+    return _DimensionCount(scores, int(np.argmax(scores >= enough)) + 1)
 
 
 def _spread_between(valuations: Array, labels: ArrayLike) -> Array:

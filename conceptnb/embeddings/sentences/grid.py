@@ -38,17 +38,11 @@ CONCEPTS = ("number", "tense", "negation", "sentiment", "formality")
 
 @dataclass(frozen=True)
 class Grid:
-    """Sentences and the values of their factors.
-
-    Parameters
-    ----------
-    texts : tuple of str
-    values : ndarray of shape (sentences, factors)
-        Place of each sentence's value in `FACTORS`.
-    """
+    """Sentences and the values of their factors."""
 
     texts: tuple[str, ...]
     values: NDArray[np.intp]
+    """Places (sentences, factors) of each sentence's values in `FACTORS`."""
 
     def column(self, factor: str) -> NDArray[np.intp]:
         """Return the values (sentences,) of one factor."""

@@ -7,7 +7,7 @@ dimensions), labels of one factor, and groups (topics, templates) that it should
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,20 +26,11 @@ STEPS = ("own topic's step", "other topics' step", "random step", "no step")
 """How `arithmetic` moves: the second is the test, the first its ceiling, the others controls."""
 
 
-@dataclass(frozen=True)
-class CarriedOver:
-    """What directions learned on all other groups are worth in each group.
+class _CarriedOver(NamedTuple):
+    """What directions learned on all other groups are worth in each of the (n_groups,) groups."""
 
-    Parameters
-    ----------
-    eta2 : ndarray of shape (n_groups,)
-        Share of the valuations' variance in the group that lies between values.
-    accuracy : ndarray of shape (n_groups,)
-        Of the nearest concept plane; the planes, too, come from other groups.
-    """
-
-    eta2: Array
-    accuracy: Array
+    eta2: Array  # share of the valuations' variance in the group that lies between values
+    accuracy: Array  # of the nearest concept plane; the planes, too, come from other groups
 
 
 def carry_over(
@@ -49,22 +40,11 @@ def carry_over(
     *,
     n_components: int = 1,
     shrinkage: float = SHRINKAGE,
-) -> CarriedOver:
+) -> _CarriedOver:
     """Learn a concept on all groups but one and judge it on that one, for each group.
 
-    Parameters
-    ----------
-    Z : array-like of shape (samples, dimensions)
-    labels, groups : array-like of shape (samples,)
-    n_components : int
-        Dimensions of the concept.
-    shrinkage : float
-        As in `conceptnb.embeddings.directions.ConceptDirections`.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two groups, or lengths differ.
+    Embeddings Z are (samples, dimensions), `labels` and `groups` (samples,); `n_components` and
+    `shrinkage` are those of `conceptnb.embeddings.directions.ConceptDirections`.
     """
     points, values, where = _check_groups(Z, labels, groups)
     found = []
@@ -74,7 +54,7 @@ def carry_over(
         valuations = concept.transform(points[held])
         accuracy = concept.score(points[held], values[held])
         found.append((separation(valuations, values[held]), accuracy))
-    return CarriedOver(*np.array(found).T)
+    return _CarriedOver(*np.array(found).T)
 
 
 def carry_over_from(
@@ -84,27 +64,7 @@ def carry_over_from(
     n_groups: int,
     rng: np.random.Generator,
 ) -> Array:
-    """Learn a concept on a few groups and judge it on another, six times.
-
-    Parameters
-    ----------
-    Z, labels, groups : array-like
-        As in `carry_over`.
-    n_groups : int
-        Groups to learn from, drawn anew each time.
-    rng : numpy.random.Generator
-        Source of the draws.
-
-    Returns
-    -------
-    ndarray of shape (6,)
-        η² in the group that follows those drawn.
-
-    Raises
-    ------
-    ValueError
-        If `n_groups` leaves no group over, or is below one.
-    """
+    """η² (6,) of a concept learned on `n_groups` groups, in another one, drawn anew each time."""
     points, values, where = _check_groups(Z, labels, groups)
     every = np.unique(where)
     if not 1 <= n_groups < len(every):
@@ -150,19 +110,9 @@ def shared(vectors: ArrayLike) -> float:
 def moved(
     Z: ArrayLike, labels: ArrayLike, groups: ArrayLike, rng: np.random.Generator
 ) -> dict[str, Array]:
-    """Move the samples of the first value towards the last, in each of four ways.
+    """Move the samples of the first value towards the last, by the name of the step in `STEPS`.
 
-    Parameters
-    ----------
-    Z, labels, groups : array-like
-        As in `carry_over`.
-    rng : numpy.random.Generator
-        Source of the random steps, which are as long as those of the other topics.
-
-    Returns
-    -------
-    dict of str to ndarray of shape (samples of the first value, dimensions)
-        By the name of the step, see `STEPS`.
+    The random steps, drawn from `rng`, are as long as those of the other topics.
     """
     points, values, where = _check_groups(Z, labels, groups)
     start = values == values.min()
@@ -187,24 +137,11 @@ def counterparts(sentences: Grid, factor: str) -> NDArray[np.intp]:
 def arithmetic(
     Z: ArrayLike, sentences: Grid, factor: str, rng: np.random.Generator
 ) -> dict[str, float]:
-    """Share of sentences whose nearest one, after a step, differs in the factor alone.
+    """Share of sentences, by step, whose nearest one after it differs in the factor alone.
 
-    By linearity a step leads to the other value's concept plane (Section 6); whether it leads to
-    the *sentence* with that value is a sharper question. The gallery is the whole grid with the
-    sentence itself, which is found again where the step is too short.
-
-    Parameters
-    ----------
-    Z : array-like of shape (sentences, dimensions)
-    sentences : Grid
-    factor : str
-    rng : numpy.random.Generator
-        Source of the random steps.
-
-    Returns
-    -------
-    dict of str to float
-        Share by the name of the step, see `STEPS`.
+    By linearity a step of `STEPS` leads to the other value's concept plane (Section 6); whether it
+    leads to the *sentence* with that value is a sharper question. The gallery Z is the whole grid
+    with the sentence itself, which is found again where the step is too short.
     """
     wanted = counterparts(sentences, factor)
     where = sentences.column("topic")

@@ -53,8 +53,6 @@ def captions(
     factors: ArrayLike,
     *,
     vague: Collection[str] = (),
-    vague_rate: float = 0.0,
-    rng: np.random.Generator | None = None,
     left_open: ArrayLike | None = None,
 ) -> list[str]:
     """Captions of value indices (n, 6).
@@ -62,30 +60,13 @@ def captions(
     Parameters
     ----------
     factors : array-like of shape (n, 6)
-        Whole numbers.
     vague : collection of str
         Names of factors to leave open in every caption.
-    vague_rate : float
-        Chance in [0, 1] that each further attribute is left open.
-    rng : numpy.random.Generator, optional
-        Needed when `vague_rate` is above 0.
     left_open : array-like of bool of shape (n, 6), optional
         Further attributes to leave open, caption by caption.
-
-    Raises
-    ------
-    ValueError
-        If a factor is unknown, `vague_rate` is not a probability or lacks `rng`, or
-        `left_open` is of another shape than `factors`.
     """
     array = check_factors(factors)
-    if not 0 <= vague_rate <= 1:
-        raise ValueError(f"vague_rate={vague_rate} must lie in [0, 1]")
     is_vague = np.zeros(array.shape, dtype=bool)
-    if vague_rate > 0:
-        if rng is None:
-            raise ValueError("vague_rate above 0 needs rng, a numpy Generator")
-        is_vague = rng.random(array.shape) < vague_rate
     if left_open is not None:
         mask = np.asarray(left_open, dtype=bool)
         if mask.shape != array.shape:

@@ -1,8 +1,7 @@
 """The six factors of 3D Shapes, their values and their grid (Appendix D; Burgess and Kim, 2018).
 
-The data set holds every combination of the factors once, 480,000 in all. The
-last factor varies fastest, so a combination and its position in the file
-determine each other.
+The data set holds every combination of the factors once, 480,000 in all. The last factor varies
+fastest, so a combination and its position in the file determine each other.
 """
 
 from __future__ import annotations
@@ -101,9 +100,8 @@ def sample_factors(n: int, rng: np.random.Generator) -> NDArray[np.intp]:
 def held_out_combinations(factors: ArrayLike) -> NDArray[np.bool_]:
     """Which combinations (n,) the small CLIP models never saw in training.
 
-    Of each scale and shape one object hue is held out, with every floor, wall and orientation.
-    Every pair of values is still seen; a model that is right on these images has composed what
-    it learned.
+    Of each scale and shape one object hue is held out. Every pair of values is still seen; a model
+    that is right on these images has composed what it learned.
     """
     array = check_factors(factors)
     object_hue, scale, shape = array[:, 2], array[:, 3], array[:, 4]

@@ -38,13 +38,7 @@ def _factors_from_labels(labels: NDArray[np.float64]) -> NDArray[np.intp]:
 
 
 class RenderedShapes:
-    """The 480,000 images as rendered here; see `Renderer`.
-
-    Parameters
-    ----------
-    size : int
-        Width and height in pixels. The published images have 64.
-    """
+    """The 480,000 images as rendered here, of some width and height in pixels; see `Renderer`."""
 
     source = "rendered here, not the published 3D Shapes"
 
@@ -57,17 +51,9 @@ class RenderedShapes:
 
 
 class PublishedShapes:
-    """The published data set, read from its HDF5 file.
+    """The published data set, read from its HDF5 file, as from `download`.
 
-    Parameters
-    ----------
-    path : path
-        The HDF5 file, as from `download`.
-
-    Raises
-    ------
-    FileNotFoundError, ValueError
-        If there is no such file; if its layout is not the published one.
+    Raises FileNotFoundError without the file, and ValueError for one of another layout.
     """
 
     source = "the published 3D Shapes"
@@ -148,20 +134,9 @@ def download(
 ) -> Path:
     """Fetch the published file (255 MiB, Apache 2.0), check it and return its path.
 
-    A broken download goes on where it stopped. A file that is already there and
-    right is not fetched again.
-
-    Parameters
-    ----------
-    directory : path, optional
-        Where to keep the file; by default the user's cache directory.
-    url, sha256 : str
-        Another place and the checksum of what lies there.
-
-    Raises
-    ------
-    ValueError
-        If what arrived does not have the checksum.
+    It is kept in `directory`, by default the user's cache. A broken download goes on where it
+    stopped, and a file that is there and right is not fetched again. `url` names another place,
+    `sha256` the checksum of what lies there; ValueError if what arrived does not have it.
     """
     import pooch  # noqa: PLC0415 - only downloads need it
 

@@ -160,15 +160,10 @@ def _bank(size: int, supersample: int) -> NDArray[np.float32]:
 
 
 class Renderer:
-    """Render scenes like those of 3D Shapes, at any size.
+    """Render scenes like those of 3D Shapes, at any size in pixels.
 
-    Parameters
-    ----------
-    size : int
-        Width and height of the images in pixels.
-    supersample : int, optional
-        Rays along each side of a pixel; by default enough for 192 along the image, so that an
-        image at 32 pixels is the mean of 2 x 2 pixels of that at 64.
+    A pixel has `supersample` rays along each side, by default enough for 192 along the image, so
+    that an image at 32 pixels is the mean of 2 x 2 pixels of that at 64.
     """
 
     def __init__(self, size: int = 64, supersample: int | None = None) -> None:

@@ -56,10 +56,7 @@ class Baseline(TransformerMixin, BaseEstimator):
     def transform(self, X: ArrayLike) -> Array:
         """Return representations of base observations, shape (samples, k) or (D, samples, k).
 
-        Parameters
-        ----------
-        X : array of shape (samples, d_x) or (D, samples, d_x)
-            As many problems as in `fit`.
+        `X` holds as many problems as in `fit`.
         """
         check_is_fitted(self, "shape_")
         problems = _as_problems(X, "X")
@@ -86,12 +83,8 @@ class EachProblem(Baseline):
 
     Principal components keep the whole of a linear mixing's latents. Independent components find
     them if they are independent and at most one is Gaussian; those of the book's mixtures are
-    neither, for a component of the mixture moves all latents together.
-
-    Parameters
-    ----------
-    transformer : estimator
-        Such as ``PCA(3, whiten=True)`` or ``FastICA(3)``; cloned for each problem.
+    neither, for a component of the mixture moves all latents together. The `transformer`, such as
+    ``PCA(3, whiten=True)`` or ``FastICA(3)``, is cloned for each problem.
     """
 
     def __init__(self, transformer: Any) -> None:
@@ -109,15 +102,7 @@ class EachProblem(Baseline):
 
 
 class RandomProjection(Baseline):
-    """Random directions of the centred observations: a floor that has learned nothing.
-
-    Parameters
-    ----------
-    n_components : int
-        Number k of dimensions.
-    seed : int
-        Fixes the directions.
-    """
+    """Random directions of the centred observations: a floor that has learned nothing."""
 
     def __init__(self, n_components: int, seed: int = 0) -> None:
         self.n_components = n_components

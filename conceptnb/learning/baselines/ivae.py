@@ -56,16 +56,9 @@ class IVAE(NetworkBaseline):
 
     Identifiability needs latents that are independent given the environment, 2k + 1
     environments and a decoder with little noise (Khemakhem et al. 2020). In our problems a
-    Gaussian mixture is the base, so latents are not independent given the environment.
-
-    Parameters
-    ----------
-    n_components : int
-        Number k of latents.
-    width : int
-        Of both networks.
-    noise : float
-        Variance of the decoder, for standardised observations.
+    Gaussian mixture is the base, so latents are not independent given the environment. There are
+    `n_components` latents; `width` is that of both networks, and `noise` the variance of the
+    decoder, for standardised observations.
     """
 
     def __init__(

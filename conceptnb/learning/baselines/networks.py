@@ -20,15 +20,8 @@ from conceptnb.learning.encoders import MLPEncoder, StackedLinear
 class Budget:
     """What every network of a comparison may spend.
 
-    Parameters
-    ----------
-    epochs : int
-        Passes over the training rows.
-    batch_size : int
-    rate : float
-        Adam's learning rate at the start; it follows a cosine to zero.
-    held_out : float
-        Share of the rows that chooses the epoch.
+    Adam's learning `rate` follows a cosine to zero, and `held_out` is the share of the rows that
+    chooses the epoch.
     """
 
     epochs: int = 40
@@ -48,11 +41,7 @@ class Budget:
 class NetworkBaseline(Baseline):
     """What the networks share: standardised observations, and one training loop with Adam.
 
-    Parameters
-    ----------
-    seed : int
-        Fixes parameters, which rows are held out, and the order of the others.
-    budget : Budget, optional
+    The `seed` fixes parameters, which rows are held out, and the order of the others.
     """
 
     def __init__(self, *, seed: int = 0, budget: Budget | None = None) -> None:
@@ -112,12 +101,7 @@ class EnvironmentClassifier(NetworkBaseline):
     """The penultimate layer of a network that tells the environments apart.
 
     It sees what the contrastive method sees, and is asked the same question; only the
-    last layer has no special form: environment logits are affine in it.
-
-    Parameters
-    ----------
-    n_components : int
-        Width k of the penultimate layer.
+    last layer, `n_components` wide, has no special form: environment logits are affine in it.
     """
 
     def __init__(

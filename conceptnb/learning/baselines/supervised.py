@@ -21,12 +21,8 @@ class Supervised(NetworkBaseline):
 
     Whitening, encoder, linear start, number of epochs and learning rate are those of
     :data:`~conceptnb.learning.BEST`, with squared error in place of the contrastive loss: what it
-    reaches, an estimator without labels can hope for.
-
-    Parameters
-    ----------
-    encoder : {"linear", "mlp"}
-        Least squares in closed form, or a network that starts there.
+    reaches, an estimator without labels can hope for. The encoder is "linear", least squares in
+    closed form, or "mlp", a network that starts there.
     """
 
     def __init__(

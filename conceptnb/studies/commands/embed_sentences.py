@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
+import time
+from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
+
+import numpy as np
 
 from conceptnb.embeddings.sentences import stored
 
+_LIBRARIES = ("torch", "transformers", "numpy")
+_PUBLISHED = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+"""Hash of ``model.safetensors`` of sentence-transformers/all-MiniLM-L6-v2."""
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
+
+def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
+    """Embed the sentences with and without training, and say by which weights."""
     parser.add_argument(
         "--model",
         type=Path,
@@ -19,14 +29,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, default=stored.FILE, help="file; by default the package's own"
     )
+    args = parser.parse_args(words)
+    from safetensors.numpy import save_file  # noqa: PLC0415 - of the extras, not of the core
 
-
-def run(args: argparse.Namespace) -> int:
-    """Embed the sentences and say with which weights."""
     from conceptnb.core.sentence_bert import packaged_model  # noqa: PLC0415 - brings torch
 
-    record = stored.save_embeddings(args.out, args.model or packaged_model(), args.seed)
-    same = record["weights_sha256"] == stored.WEIGHTS_SHA256
+    start, grid, model = time.process_time(), stored.grid(), args.model or packaged_model()
+    found = {
+        "minilm": stored.embed_sentences(grid.texts, model),
+        "untrained": stored.embed_sentences(grid.texts, model, untrained_seed=args.seed),
+    }
+    weights = hashlib.sha256((model / "model.safetensors").read_bytes()).hexdigest()
+    record = {
+        "model": "sentence-transformers/all-MiniLM-L6-v2",
+        "weights_sha256": weights,
+        "sentences_sha256": grid.sha256,
+        "untrained_seed": str(args.seed),
+        "cpu_seconds": f"{time.process_time() - start:.1f}",
+        "versions": ", ".join(f"{name} {version(name)}" for name in _LIBRARIES),
+        "command": "conceptnb embed-sentences",
+    }
+    save_file({name: rows.astype(np.float16) for name, rows in found.items()}, args.out, record)
+    same = weights == _PUBLISHED
     print(f"weights: {'as published' if same else 'not those that were published'}")
     print(f"{args.out}: {record['cpu_seconds']} CPU-s")
     return 0

@@ -5,20 +5,18 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
-import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from conceptnb.core.files import write_text
-from conceptnb.core.table_files import read_text
 from conceptnb.steering.language_models import find_language_model, load_language_model
-from conceptnb.steering.questions import Question, read_questions
+from conceptnb.steering.questions import PREFACE_FILE, Question, read_preface, read_questions
+from conceptnb.studies.runner import check_out
 
-_PREFACE = "qa_preface.txt"
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def _add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.add_argument(
         "--model",
@@ -36,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("paper", "lm-eval"),
         default="paper",
         help="'Q: ... A:' (default), or as lm-evaluation-harness; the latter's examples come from "
-        f"--preface or from {_PREFACE} in the folder that CONCEPTNB_DATA names",
+        f"--preface or from {PREFACE_FILE} in the folder that CONCEPTNB_DATA names",
     )
     parser.add_argument("--limit", type=int, help="score the first questions only")
     parser.add_argument("--memory", type=float, default=2.0, help="GB beside the model (default 2)")
@@ -44,21 +42,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="replace the file of --out")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     """Score the questions, and write or print the record."""
+    _add_options(parser)
+    args = parser.parse_args(words)
     started = time.process_time()
     if args.out is not None:
-        if args.out.is_dir():
-            raise IsADirectoryError(f"--out={args.out} is a folder: name a file")
-        if args.out.exists() and not args.force:
-            raise FileExistsError(
-                f"{args.out} exists: name another file with --out, or add --force"
-            )
+        check_out(args.out, args.force)
     if args.limit is not None and args.limit < 1:
         raise ValueError(f"--limit={args.limit} has to be 1 or more")
     if not args.memory > 0:
         raise ValueError(f"--memory={args.memory} has to be positive")
-    preface = _preface(args.preface, args.prompt)
+    preface = read_preface(args.preface, args.prompt)
     questions = _questions(args.data)[: args.limit]
     if importlib.util.find_spec("transformers") is None:
         raise ImportError("language models need pip install 'conceptnb[steering]'")
@@ -111,23 +106,3 @@ def _questions(data: str) -> list[Question]:
 
         return read_truthfulqa()[0]
     return read_questions(data, contradictions=True)
-
-
-def _preface(file: Path | None, prompt: str) -> str:
-    """Return the worked examples and the blank line after them, or nothing."""
-    folder = os.environ.get("CONCEPTNB_DATA")
-    if file is None and prompt == "lm-eval":
-        file = Path(folder) / _PREFACE if folder else None
-        if file is None or not file.is_file():
-            raise FileNotFoundError(
-                "--prompt lm-eval needs its worked examples: give a file with --preface, or put "
-                f"{_PREFACE} into the folder that CONCEPTNB_DATA names"
-            )
-    if file is None:
-        return ""
-    if not file.is_file():
-        raise FileNotFoundError(f"--preface={file} is no file")
-    text = read_text(file).strip()
-    if not text:
-        raise ValueError(f"--preface={file} is empty")
-    return f"{text}\n\n"

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of the command."""
+def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
+    """Train, and write half-precision weights and the record of the training."""
     parser.add_argument("kind", choices=("vit", "resnet"), help="the image encoder")
     parser.add_argument("--steps", type=int, help="length of the training; the recipe's by default")
     parser.add_argument(
@@ -21,10 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--checkpoint", type=Path, help="where to keep the training; taken up again if it exists"
     )
     parser.add_argument("--force", action="store_true", help="replace the file of --out")
-
-
-def run(args: argparse.Namespace) -> int:
-    """Train, and write half-precision weights and the record of the training."""
+    args = parser.parse_args(words)
     import numpy as np  # noqa: PLC0415 - a command loads what it needs when it runs
 
     from conceptnb.core.files import write_text  # noqa: PLC0415
@@ -40,15 +42,10 @@ def run(args: argparse.Namespace) -> int:
     if args.checkpoint is not None and args.checkpoint.exists():
         training.load(args.checkpoint)
     training.run(args.checkpoint)
-    clip.save_weights(training.model, out)
-    words = [
-        "conceptnb",
-        "train-clip",
-        args.kind,
-        *(["--steps", str(args.steps)] * bool(args.steps)),
-    ]
+    _save_weights(training.model, out)
+    steps = f" --steps {args.steps}" if args.steps else ""
     record = {
-        "command": " ".join(words),
+        "command": f"conceptnb train-clip {args.kind}{steps}",
         "steps": training.step,
         "batch_size": training.plan.batch_size,
         "seed": training.plan.seed,
@@ -59,3 +56,15 @@ def run(args: argparse.Namespace) -> int:
     write_text(out.with_suffix(".json"), json.dumps(record, indent=1) + "\n")
     print(f"wrote {out} and {out.with_suffix('.json')}")
     return 0
+
+
+def _save_weights(model: torch.nn.Module, path: Path) -> None:
+    """Write half-precision weights as safetensors."""
+    from safetensors.torch import save_file  # noqa: PLC0415
+
+    state = {
+        key: (value.half() if value.is_floating_point() else value).contiguous()
+        for key, value in model.state_dict().items()
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_file(state, path)

@@ -1,0 +1,138 @@
+"""Table 6 of a real model from its runs: the comparisons that `steering_real` has fixed.
+
+All intervals are over questions, each averaged over splits first: mean ± z standard errors of the
+paired differences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+from scipy.stats import norm
+
+from conceptnb.steering.techniques import CONTROLS, MASS_MEAN, MATRIX
+from conceptnb.studies.runner import Row
+from conceptnb.studies.steering_analysis import (
+    BASELINE,
+    accuracy_at_choice,
+    accuracy_at_kl,
+    along_alpha,
+    table6_rows,
+)
+
+ORDER = (
+    BASELINE,
+    "random direction",
+    "CCS direction",
+    "ITI: probe weight direction",
+    MASS_MEAN,
+    MATRIX,
+)
+"""The techniques of the paper's Table 6, in its order."""
+NEIGHBOURS = tuple((upper, lower) for lower, upper in pairwise(ORDER))
+"""Each technique and the one above it: does the paper's order hold?"""
+HEADLINE = ((MATRIX, MASS_MEAN),)
+WITH_CONTROLS = tuple(zip((MASS_MEAN, MATRIX), CONTROLS, strict=True))
+PEERS = {
+    "honest_llama, LLaMA-2-chat-7B": 0.09,
+    "honest_llama, LLaMA-2-chat-13B": 0.03,
+    "honest_llama, LLaMA-3-8B": 0.02,
+}
+"""Gain in MC1 per nat of KL in honest_llama's own replication (α = 15, K = 48)."""
+
+
+def table6_of_model(rows: Sequence[Row]) -> pd.DataFrame:
+    """Return each technique at its chosen α, with MC1 minus the unsteered model's, 95 %."""
+    start = accuracy_at_choice(rows, BASELINE)
+    shown = []
+    for entry in table6_rows(rows):
+        name = entry["technique"]
+        mean, low, high = _paired(accuracy_at_choice(rows, name), start)
+        shown.append(
+            {"technique": name, "α": entry["α"]}
+            | {title: f"{entry[title][0]:.3f}" for title in ("MC1", "MC2", "CE", "KL")}
+            | {"MC1 gained": f"{mean:+.3f} [{low:+.3f}, {high:+.3f}]" if name != BASELINE else ""}
+        )
+    return pd.DataFrame(shown).set_index("technique")
+
+
+def compared(
+    rows: Sequence[Row],
+    pairs: Sequence[tuple[str, str]],
+    *,
+    alpha: float | None = None,
+    kl: float | None = None,
+) -> pd.DataFrame:
+    """Return MC1 of the first technique of each pair minus that of the second.
+
+    The intervals of all pairs hold together with 95 % (Bonferroni). At equal KL each technique is
+    interpolated along its own α; one that stays below is taken at its strongest.
+
+    Raises
+    ------
+    ValueError
+        If not one of `alpha` and `kl` is given.
+    """
+    if (alpha is None) == (kl is None):
+        raise ValueError("give alpha or kl, and not both")
+
+    def accuracy(method: str) -> np.ndarray:
+        if method == BASELINE:
+            return accuracy_at_choice(rows, BASELINE)
+        if kl is not None:
+            return accuracy_at_kl(rows, method, kl)
+        return _at(rows, method, float(alpha or 0.0))
+
+    shown = []
+    for one, other in pairs:
+        mean, low, high = _paired(accuracy(one), accuracy(other), len(pairs))
+        shown.append(
+            {"technique": one, "minus": other, "MC1": f"{mean:+.3f}"}
+            | {"interval": _bracket(low, high, 3)}
+            | {"excludes 0": "yes" if low > 0 or high < 0 else "no"}
+        )
+    return pd.DataFrame(shown).set_index("technique")
+
+
+def gain_per_nat(rows: Sequence[Row], budget: float) -> pd.DataFrame:
+    """Return MC1 gained per nat of KL, at the strongest α within the budget; peers' below."""
+    start, shown = accuracy_at_choice(rows, BASELINE), []
+    for name in ORDER[1:]:
+        curve = along_alpha(rows, name)
+        inside = [(kl, a) for kl, a in zip(curve["kl_asked"], curve["alpha"], strict=True) if a > 0]
+        inside = [(kl, a) for kl, a in inside if kl <= budget]
+        if not inside:
+            continue
+        kl, alpha = max(inside)
+        gain = np.array(_paired(_at(rows, name, alpha), start)) / kl
+        shown.append(
+            {"technique": name, "α": f"{alpha:g}", "KL": f"{kl:.3f}"}
+            | {"gain per nat": f"{gain[0]:+.2f}", "95 % interval": _bracket(gain[1], gain[2])}
+        )
+    shown += [
+        {"technique": name, "α": "15", "KL": "", "gain per nat": f"{gain:+.2f}"}
+        | {"95 % interval": ""}
+        for name, gain in PEERS.items()
+    ]
+    return pd.DataFrame(shown).set_index("technique")
+
+
+def _at(rows: Sequence[Row], method: str, alpha: float) -> np.ndarray:
+    """Return MC1 of each question at a given α."""
+    here = [{**row, "alpha": alpha} for row in rows if row["method"] == method]
+    return accuracy_at_choice(here, method)
+
+
+def _paired(one: np.ndarray, other: np.ndarray, together: int = 1) -> tuple[float, float, float]:
+    """Return the mean difference and an interval; `together` of them hold with 95 %."""
+    difference = one - other
+    half = norm.ppf(1 - 0.025 / together) * difference.std(ddof=1) / np.sqrt(len(difference))
+    mean = float(difference.mean())
+    return mean, mean - float(half), mean + float(half)
+
+
+def _bracket(low: float, high: float, digits: int = 2) -> str:
+    return f"[{low:+.{digits}f}, {high:+.{digits}f}]"
