@@ -30,13 +30,7 @@ def exercises() -> dict[str, Exercise]:
 
 @cache
 def _parts() -> dict[str, str]:
-    """Return the module that declares each exercise, read off the sources, importing none.
-
-    Raises
-    ------
-    RuntimeError
-        If one name is declared twice: labels are unique in the whole book.
-    """
+    """Return the module that declares each exercise, read off the sources, importing none."""
     found: dict[str, str] = {}
     for path in sorted(Path(__file__).parent.glob("*.py")):
         for name in re.findall(r"^(ex_\w+) = ", path.read_text(encoding="utf-8"), re.MULTILINE):

@@ -24,17 +24,17 @@ ex_distance = Value(  # the distance of the level sets 0 and 10 of the atom (3, 
 ex_oblique = Value(  # the nearest points with first valuation 0, and with the second one 5 as well
     [[0.0, 3.0], np.linalg.solve([[1.0, 0.0], [1.0, 1.0]], [0.0, 5.0])],
     entries="rows are the shortest way and the way that holds the second valuation",
-    right="Changing one concept 'and nothing else' is longer than changing it alone.",
+    right="The way that holds the second valuation is longer than the shortest way.",
     mistakes={
-        "The rows are in the other order: first the shortest way.": lambda x: x[::-1],
+        "The rows are in the other order: the shortest way comes first.": lambda x: x[::-1],
         "Both rows are the shortest way. The second has to keep its valuation.": lambda x: x[
             [0, 0]
         ],
-        "Your first row goes along the second atom: the first is shortest.": [
+        "Your first row moves along the second atom; along the first is shortest.": [
             [0.0, 1.0],
             [0.0, 5.0],
         ],
-        "That is how far the point moves; where it arrives was asked for.": lambda x: x - [2, 3],
+        "That is the displacement; the point after it was asked for.": lambda x: x - [2, 3],
     },
 )
 
@@ -42,8 +42,8 @@ ex_how_many = Value(  # smallest over largest singular value of n atoms in R^6, 
     lambda: _smallest_singular_values(relative=True),
     rtol=0.15,
     entries="for n = 1, 2, 4, 5, 6",
-    right="Independent up to n = d_z with probability one, but ever closer to dependent: "
-    "some combination of atoms varies little over the data, and noise will hide it.",
+    right="Independent up to n = d_z with probability one, but closer to dependent as n grows: "
+    "some combination of atoms varies little over the data, and noise can hide it.",
     mistakes={
         "These are the smallest singular values themselves. Divide each by the largest of the "
         "same matrix.": lambda _: _smallest_singular_values(relative=False),
@@ -56,11 +56,11 @@ ex_definition_4 = Value(  # the valuation in another unit, with another zero: De
     right="A plus sign, as in (34) of the paper's appendix, and unlike its (4) and (33).",
     mistakes={
         "You used the minus sign that the paper prints in (4). Take a point with <a, z> = b and "
-        "compute its valuation for them.": -3.0 * (1.5 - 1.1),
+        "compute its valuation in their units.": -3.0 * (1.5 - 1.1),
         "The shift belongs inside the bracket: it is in our units, before the factor.": -3.0 * 1.5
         + 1.1,
-        "You left out the factor: their unit is another one.": 1.5 + 1.1,
-        "You left out the shift: their zero is elsewhere.": -3.0 * 1.5,
+        "You left out the factor: their unit is different.": 1.5 + 1.1,
+        "You left out the shift: their zero is different.": -3.0 * 1.5,
     },
 )
 
@@ -68,8 +68,8 @@ ex_circle = {  # whether circles about the origin are level sets of a concept (D
     "linear": "An atom's level sets are parallel lines. Circles of different radius are not.",
     "after lifting": "Right. A circle is a level set of |z|², which is not linear, but the "
     "coordinate (|z|², z) makes it so: what is a concept depends on the latent space.",
-    "never": "Not in these coordinates; but Z may be described in others. Which function is "
-    "constant on each circle? Take its values as a new coordinate.",
+    "never": "Not in these coordinates, but others are possible. Which function is constant on "
+    "each circle? Take its values as a new coordinate.",
 }
 
 
@@ -94,9 +94,9 @@ def _peak() -> Array:
 ex_peak = Value(  # mean and variance of Definition 3 in one dimension, by numerical integration
     _peak,
     entries="first the mean, then the variance",
-    right="The mean lies between what there is and what was asked for; the variance is smaller.",
+    right="The mean lies between the base's and what was asked for; the variance is below both.",
     mistakes={
-        "That is what was asked for. The base has a say too: its mass is around 0.": [3.0, 1.0],
+        "That is what was asked for. The base counts, too: its mass is around 0.": [3.0, 1.0],
         "You exchanged s² and σ²: the noisier the look, the more the base counts.": [1.0, 2 / 3],
         "The second entry is a standard deviation; the variance is asked for.": lambda x: np.array(
             [x[0], x[1] ** 0.5]
@@ -119,7 +119,7 @@ ex_twice = Value(  # the variance of one look that equals two looks of variance 
 ex_price = Value(  # the draws for one sample of ten dimensions: Lemma 4 and Corollary 1
     (1 + 1 / 0.01) ** (10 / 2),
     rtol=0.02,
-    right="Ten dimensions at a tenth of the base's width: ten thousand million draws for one.",
+    right="Ten dimensions at a tenth of the base's width: about ten billion draws per sample.",
     mistakes={
         "Each dimension contributes a square root: the exponent is d/2, not d.": 101.0**10,
         "That is the share that is kept. The number of draws is one over it.": 101.0**-5,
@@ -135,8 +135,8 @@ ex_laplace = Value(  # what of Appendix H holds for q(t) proportional to exp(-|t
     "proofs of Theorems 1 and 2, through the quadratic.",
     mistakes={
         "The exact sampler multiplies Gaussians by q. Is the product still Gaussian?": [1] * 5,
-        "Look again at what the proofs of Theorem 3 and Lemma 4 use of q: that it is a density "
-        "below L, and no more.": [1, 1, 0, 0, 0],
+        "Look again at what the proofs of Theorem 3 and Lemma 4 use of q: only that it is a "
+        "density bounded by L.": [1, 1, 0, 0, 0],
         "The definition is stated for a general q; Assumption 3 comes after it.": [0] * 5,
     },
 )
@@ -145,7 +145,7 @@ ex_laplace = Value(  # what of Appendix H holds for q(t) proportional to exp(-|t
 
 ex_blind = Value(  # the loss (88) of the log-odds 0, for one environment
     np.log(2),
-    right="So a loss just below 0.69 has learned next to nothing, whatever its curve looks like.",
+    right="A model with a loss just below 0.69 has learned little, whatever its curve looks like.",
     mistakes={
         "That is the probability of the right class. The loss is minus its logarithm.": 0.5,
         "That is in bits. The loss uses the natural logarithm.": 1.0,
@@ -165,13 +165,14 @@ ex_oracle = {  # why the oracle's loss differs between two mixings of one seed: 
 ex_one_environment = {  # what one environment leaves open with linear mixing: Lemma 3
     "direction": "Look at your correlations: they are high with a single environment too.",
     "side": "That is what a general f loses: it is seen only through (<a, z> - b)². But your "
-    "encoder is linear, and no linear map takes one side of the plane to the other alone.",
-    "nothing": "Right. Linear encoders cannot fold: one parabola gives the axis. Others need more.",
+    "encoder is linear, and no linear map reflects one side of the plane and keeps the other.",
+    "nothing": "Right. A linear encoder cannot fold: one parabola gives the direction. A nonlinear "
+    "encoder needs more.",
 }
 
 ex_too_simple = Value(  # the seed whose loss barely tells a linear encoder from a network
     4,
-    right="Its environments tell least, so being wrong costs little: there the loss is no guide.",
+    right="Its environments are least informative: a wrong encoder costs little loss there.",
     mistakes={
         "That is the place in the list, counted from 0. The seed is asked for.": 1,
         "That is the place in the list, counted from 1. The seed is asked for.": 2,

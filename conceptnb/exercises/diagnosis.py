@@ -54,13 +54,7 @@ def describe_difference(
 ) -> str:
     """Return in which way an array, as `read_answer` returns it, differs from the right one.
 
-    Parameters
-    ----------
-    mine, solution : ndarray
-    close : callable
-        Whether entries agree, as a boolean array.
-    entries : str
-        What rows, columns or entries are.
+    `close` says which entries agree, `entries` what rows, columns or entries are.
     """
     meaning = f": {entries}" if entries else ""
     if mine.shape != solution.shape:

@@ -31,29 +31,14 @@ class WrongAnswerError(AssertionError):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Exercise(ABC):
-    """One exercise: call it on an answer.
-
-    Parameters
-    ----------
-    right : str
-        What to say to a right answer: the point of the exercise.
-    """
+    """One exercise: call it on an answer. `right` is what to say to a right one: the point."""
 
     right: str = ""
 
     def __call__(self, answer: Any, *given: Any) -> None:
-        """Say whether `answer` is right, or that it is not there yet (``...``).
+        """Say that `answer` is right, or not there yet (``...``), or raise WrongAnswerError.
 
-        Parameters
-        ----------
-        answer : object
-        *given : object
-            What the answer was computed from, where the exercise asks for it.
-
-        Raises
-        ------
-        WrongAnswerError
-            If the answer is wrong; the message says what is wrong about it.
+        `given` is what the answer was computed from, where the exercise asks for it.
         """
         if _is_missing(answer):
             print(NOT_ANSWERED)
@@ -118,13 +103,9 @@ class Value(Exercise):
 
 @dataclass(eq=False, repr=False)
 class Choice(Exercise):
-    """An exercise whose answer is one of a few words.
+    """An exercise whose answer is one of a few words: each, in lower case -> what to say to it.
 
-    Parameters
-    ----------
-    options : dict of str to str
-        Each word on offer, in lower case -> what to say to it. To the right one that begins with
-        "Right. ", to the others it says why they are wrong.
+    To the right one that begins with "Right. ", to the others it says why they are wrong.
     """
 
     options: Mapping[str, str]

@@ -20,7 +20,7 @@ _ONCE = ([0], [1], [2], [0])
 ex_write_b = Value(  # B of three environments: the paper's (8)
     np.array([[1.0, 0.0], [2.0, -1.0], [0.0, 3.0]]) / 0.5,
     entries="rows are environments, columns are atoms",
-    right="And M has 2 = 1/σ² wherever B may be non-zero; B alone does not tell a valuation 0 "
+    right="M has 2 = 1/σ² wherever B may be non-zero; B alone does not distinguish a valuation 0 "
     "from an atom that is not conditioned on.",
     mistakes={
         "Those are the valuations. B has valuations divided by σ² = 0.5.": lambda x: x / 2,
@@ -46,7 +46,7 @@ def _once(design: EnvironmentDesign) -> str | None:
 ex_once = Construction(  # Assumptions 4 and 5 in a design that extends [[0], [1], [2], [0]]
     _once,
     kind=EnvironmentDesign,
-    right="Every atom now has two environments and a contrast; the rank is 3, one row is left.",
+    right="Every atom now has two environments and a contrast; the rank is 3, with four rows.",
 )
 
 ex_cycles = Value(  # the rank of M on cycles: the eigenvalues of the circulant 1 + shift
@@ -67,7 +67,7 @@ def _price_theorem_2(design: EnvironmentDesign) -> str | None:
     rank, full = np.linalg.matrix_rank(np.hstack([design.M, design.B])), 2 * design.n_atoms
     why = "The same valuation twice gives the same row twice."
     if design.n_environments < full:
-        why = "A matrix has no more rank than rows, and each atom needs two."
+        why = "The rank is at most the number of rows, and each atom needs two rows."
     return None if rank == full else f"(M, B) has rank {rank}, not {full}. {why}"
 
 
@@ -108,20 +108,20 @@ def _count(answer: Any) -> str | None:
     if M.dtype.kind not in "biuf" or M.ndim != 2:
         return "The answer is a matrix of numbers, with environments as rows."
     if M.shape[0] != 3:
-        return f"M has 3 rows, one per environment, and a column for each atom; got {M.shape}."
+        return f"M has 3 rows, one per environment, and one column per atom; got {M.shape}."
     if not np.isin(M, (0, 1)).all():
         return "In standard form M holds zeros and ones."
     sizes = {"1": 1, "2": 2, "3": 1, "1,2": 2, "1,3": 2, "2,3": 2, "1,2,3": 2}
     for T, size in sizes.items():
         got = M[[int(e) - 1 for e in T.split(",")]].any(axis=0).sum()
         if got != size:
-            return f"In your M, S_{{{T}}} has {got} atoms; given is {size}."
+            return f"In your M, S_{{{T}}} has {got} atoms; the exercise gives {size}."
     return None
 
 
 ex_count = Construction(  # the sizes of all unions, with columns in any order: Step 3
     _count,
-    right="Two atoms; both are in environment 2, one of them in 1, and the other in 3.",
+    right="Two atoms: both are in environment 2, one of them also in 1, and the other also in 3.",
 )
 
 
@@ -148,7 +148,7 @@ ex_tolerance = {  # how Step 3 notices a misread rank
     "nothing": "Run it with rank_tolerance=0.2: it raises an error.",
     "not symmetric": "Ranks are read from symmetric matrices, whatever the tolerance.",
     "negative count": "Right. Inclusion and exclusion of a wrong set of sizes gives a negative "
-    "count, and no matrix has that. Only a wrong set that is consistent goes unnoticed.",
+    "count, which no matrix has. Only a wrong set that is consistent goes unnoticed.",
 }
 
 ex_shortcut = Value(  # the step that evaluates atoms, which linear mixings do not need
@@ -168,7 +168,8 @@ ex_shortcut = Value(  # the step that evaluates atoms, which linear mixings do n
 ex_twins = Value(  # the atoms that always occur together in [[0, 1], [0, 1, 2], [2]]: Assumption 5
     [0, 1],
     entries="the two atoms in increasing order",
-    right="They share all their environments. Atoms 1 and 2 share one, but 1 is once without 2.",
+    right="They share all their environments. Atoms 1 and 2 share one, but atom 1 also occurs "
+    "without atom 2.",
     mistakes={
         "Atom 2 is in the third environment without the others: it has a contrast.": [1, 2],
         "Counted from 0, as in the code.": [2, 3],
@@ -180,14 +181,14 @@ ex_power = Value(  # how many times the samples are needed to detect half the sh
     right="The standard error of a mean falls like one over the root of the number of samples.",
     mistakes={
         "Twice the samples shrink the standard error by √2 only.": 2,
-        "The other way round: to halve the error takes more than √2 as many.": 2**0.5,
+        "The other way round: to halve the error takes more than √2 times as many.": 2**0.5,
         "That would be for a quarter of the shift.": 16,
     },
 )
 
 ex_swirl = {  # whether a counterexample's map has to preserve volume
-    "yes": "The base of the second model may be any distribution, that of Φ(Z) too. Which "
-    "quantities have to be the same? Only the log ratios, and in these Jacobians cancel.",
+    "yes": "The base of the second model may be any distribution, also that of Φ(Z). Which "
+    "quantities have to be the same? Only the log ratios, in which Jacobians cancel.",
     "no": "Right. The second model's base is *defined* as the distribution of Φ(Z), whatever Φ "
     "does to volume, and Jacobians cancel in log ratios.",
 }
@@ -229,23 +230,23 @@ def _cannot_tell(base: GaussianMixture) -> str | None:
     if base.means.shape[1] != 2:
         return f"The base has two dimensions; yours has {base.means.shape[1]}."
     if len(base.weights) != 1:
-        return "Take a base of a single component, so that the comparison is plain."
+        return "Take a base of a single component, so that the comparison is clear."
     covariance = base.covariances[0]
     if abs(covariance[0, 1]) > 0.01 * np.sqrt(covariance[0, 0] * covariance[1, 1]):
         return "The second coordinate depends on the first: p(c | v) is not p(c)."
     atom = Concept(np.array([[1.0, 0.0]]), np.array([1.0]))
     averaged, accepted = averaged_measure(base, atom, 0.1), bayesian_measure(base, atom, 0.1)
     if not np.allclose(averaged.covariances, accepted.covariances, rtol=0.05):
-        return "Here acceptance still narrows: make p(v) flatter where q_V lives."
+        return "Here acceptance still narrows: make p(v) flatter where q_V has its mass."
     if not np.allclose(averaged.means, accepted.means, rtol=0.05):
-        return "Here acceptance still moves the mean: make p(v) flatter where q_V lives."
+        return "Here acceptance still moves the mean: make p(v) flatter where q_V has its mass."
     return None
 
 
 ex_cannot_tell = Construction(  # the measures of Appendix C for the atom (1, 0), b = 1, σ² = 0.1
     _cannot_tell,
     kind=GaussianMixture,
-    right="Independent: the first two are equal. Nearly constant where q_V lives: so is the third.",
+    right="The first two are equal by independence. The third agrees with them where p(v) is flat.",
 )
 
 ex_three_twice = Value(  # which measures of Appendix C are idempotent, from their effect on p(v)
@@ -255,19 +256,19 @@ ex_three_twice = Value(  # which measures of Appendix C are idempotent, from the
     mistakes={
         "Acceptance multiplies by q_V again: the variance shrinks each time.": [1] * 3,
         "After the first time, the marginal of v is q_V and the rest is left alone. What does the "
-        "second time change? Say so for averaged, too.": [1, 0, 0],
+        "second time change? The same holds for averaged.": [1, 0, 0],
     },
 )
 
 ex_coupling = Value(  # for which ρ equal correlations of three atoms solve (80)
     [-1 / (3 - 1), 1.0],
     entries="the lowest and the highest ρ",
-    right="Three concepts can be coupled as strongly as one likes, but not repel each other so.",
+    right="Equal correlations of three concepts can reach 1, but not fall below -1/2.",
     mistakes={
         "That is for two atoms. Three cannot all be opposite to each other.": [-1.0, 1.0],
         "That is for four atoms: with n atoms the lower end is -1/(n - 1).": [-1 / 3, 1.0],
-        "Negative couplings are possible too, down to some ρ.": [0.0, 1.0],
-        "First the lowest.": [1.0, -0.5],
+        "Negative correlations are possible, too, down to some ρ.": [0.0, 1.0],
+        "The lowest ρ comes first.": [1.0, -0.5],
     },
 )
 
@@ -277,7 +278,7 @@ ex_budget = Value(  # the environments of the four rows of the table for n = 3 a
     [3 + 2, 2 * 3 + 1, 2 * 20 + 1, 20 + 1],
     rtol=1e-6,
     entries="Theorem 1, Theorem 2, iVAE, interventions",
-    right="For three of twenty directions, five data sets do. For all twenty, at least 21.",
+    right="Three of twenty directions need five data sets; all twenty need at least 21.",
     mistakes={
         "You left out the base: the table counts it.": [4, 6, 40, 20],
         "The last two learn all d_z latents, and depend on d_z = 20.": [5, 7, 7, 4],
@@ -303,8 +304,8 @@ ex_root = Value(  # the means of the fork after conditioning its root on 2, from
     entries="Z_1, Z_2, Z_3",
     right="The same for both: a root has no causes that conditioning could move.",
     mistakes={
-        "The effects follow: Z_2 = 0.8 Z_1 + noise.": [2.0, 0.0, 0.0],
-        "Those are the weights. The cause's value is 2.": [2.0, 0.8, -0.5],
+        "The effects change with it: Z_2 = 0.8 Z_1 + noise.": [2.0, 0.0, 0.0],
+        "Those are the weights. The value of the cause is 2.": [2.0, 0.8, -0.5],
         "Z_3 falls when Z_1 rises: its weight is negative.": [2.0, 1.6, 1.0],
     },
 )
@@ -314,7 +315,7 @@ ex_break_even = Value(  # the least n for which Theorem 2 needs more than d_z + 
     rtol=1e-6,
     right="Once n > d_z/2. Theorem 1 needs more only for n = d_z, and then by one.",
     mistakes={
-        "There they need equally many; asked is where Theorem 2 needs more.": 5,
-        "That is where Theorem 1 needs more; Theorem 2 does so long before.": 10,
+        "There both need equally many; the question is where Theorem 2 needs more.": 5,
+        "That is where Theorem 1 needs more; Theorem 2 does so for smaller n.": 10,
     },
 )

@@ -21,7 +21,7 @@ ex_guessing = Value(  # MC1 and MC2 of a model that finds four answers equally p
     right="A model below a quarter does worse than chance: it has learned the misconceptions.",
     mistakes={
         "There are four choices: the true answer and three misconceptions.": [1 / 3, 1 / 3],
-        "A yes or no would have one half. Here there are four choices.": [0.5, 0.5],
+        "A yes-no question would give one half. Here there are four choices.": [0.5, 0.5],
         "MC2 is a share of probability, and only one answer of four is true.": [0.25, 1.0],
     },
 )
@@ -29,12 +29,12 @@ ex_guessing = Value(  # MC1 and MC2 of a model that finds four answers equally p
 ex_best_voice = Value(  # the best MC1 with one source, and with one for each category
     lambda by_source: [by_source.mean(axis=1).max(), by_source.max(axis=0).mean()],
     atol=0.002,
-    entries="one voice for all, one voice per category",
-    right="A steering vector can be the first at best. A steering matrix may be the second.",
+    entries="one source for all, one source per category",
+    right="A steering vector is like one source for all; a matrix may be like one per category.",
     mistakes={
-        "The other way round: first one voice for all.": lambda x: x[::-1],
-        "For one voice, average over categories and take the best voice then.": lambda x: x[[1, 1]],
-        "By category, take the best voice in each column; then average.": lambda x: x[[0, 0]],
+        "The other way round: one source for all comes first.": lambda x: x[::-1],
+        "For one source, average over categories, then take the best.": lambda x: x[[1, 1]],
+        "By category, take the best source in each column; then average.": lambda x: x[[0, 0]],
     },
 )
 
@@ -42,10 +42,10 @@ ex_no_word = Value(  # how often a word of the first category is true, and a mis
     [16 // 8, 16 * 3 // 8],
     rtol=1e-6,
     entries="times true, times false",
-    right="Whichever word it is. So no probe for single words can find truth in this corpus.",
+    right="The same for every word: no probe for single words can find truth in this corpus.",
     mistakes={
-        "The other way round: first how often it is true.": [6, 2],
-        "The second is how often it is on offer at all; as a misconception was asked for.": [2, 8],
+        "The other way round: how often it is true comes first.": [6, 2],
+        "The second is how often it is offered; asked for is how often as a falsehood.": [2, 8],
         "Each question has one true answer, but a word is the answer to more than one.": [1, 3],
     },
 )
@@ -61,9 +61,9 @@ ex_popularity = Value(  # the mean MC1 of questions by popularity of their first
     _popularity,
     atol=0.002,
     entries="more popular, less popular",
-    right="The model has picked up how often each falsehood is told.",
+    right="As expected if the model has learned how often each falsehood is told.",
     mistakes={
-        "The other way round: first the more popular misconceptions.": lambda x: x[::-1],
+        "The other way round: the more popular misconceptions come first.": lambda x: x[::-1],
         "That is the mean over all questions, twice.": lambda x: np.full(2, x.mean()),
     },
 )
@@ -75,8 +75,8 @@ ex_balanced = Value(  # both accuracies of calling every answer false, with one 
     entries="accuracy, balanced accuracy",
     right="A probe that has learned nothing can score 75 %. Balanced, chance is one half.",
     mistakes={
-        "The other way round: first the plain accuracy.": [0.5, 0.75],
-        "Three answers of four are false, and calling them so is right.": [0.25, 0.5],
+        "The other way round: the plain accuracy comes first.": [0.5, 0.75],
+        "Three answers in four are false, and calling them false is right.": [0.25, 0.5],
         "Balanced means the mean of two shares: of the true and of the false.": [0.75, 0.75],
     },
 )
@@ -91,13 +91,13 @@ ex_carry_over = Value(  # balanced accuracy, on other categories, of a probe of 
     _carry_over,
     rtol=0.0,
     atol=0.005,
-    right="What tells truth in categories with another truthful source is common to all.",
+    right="The probe carries over to categories about which another source is truthful.",
     mistakes={"That is chance. Does the probe reach it, exceed it, or fall below it?": 0.5},
 )
 
 ex_leak = {  # which way accuracy errs if rows are held out instead of questions (E.1)
-    "too high": "Right. It has seen answers to the very questions it is tested on.",
-    "too low": "The probe would know something about the tested questions. Does that hurt?",
+    "too high": "Right. The probe has seen other answers to the questions that it is tested on.",
+    "too low": "The probe has seen something of the tested questions. Does that lower accuracy?",
     "unbiased": "Held-out rows would be new, but their questions would not.",
 }
 
@@ -127,14 +127,14 @@ ex_compose = Value(  # the one strength that two nested interventions of α = 3 
 
 ex_lie = {  # what MC2 does when a truthful shift is reversed: (82) with the sign changed
     "rises": "That is what the shift itself should do. Reversed, it leads to falsehood.",
-    "falls": "Right. A direction that raises truth both ways would only unsettle the model.",
-    "stays": "A direction that does nothing when it is reversed does nothing else either.",
+    "falls": "Right. A direction that raised MC2 with either sign would not be one of truth.",
+    "stays": "A direction that had no effect when reversed would have none as it is.",
 }
 
 ex_edit = {  # which token's probability stays if only the answer's own tokens are edited
     "first": "Right. It is predicted from the prompt's last token, which this edit leaves alone.",
     "last": "It is predicted from the token before it, which is one of the answer's own.",
-    "none": "What predicts the answer's first token is no token of the answer.",
+    "none": "The token that predicts the answer's first one is not part of the answer.",
 }
 
 ex_number_of_heads = Value(  # the standard error of MC1 when half of 48 answers are true
@@ -154,7 +154,7 @@ _TEXTS = ("food of brask?", "soil of mulin?", "any other question", "food of kra
 
 def _constant(embedding: Callable[[list[str]], Any]) -> str | None:
     if not callable(embedding):
-        return "An embedding is a function: texts in, an array with one row for each text out."
+        return "An embedding is a function of a list of texts that returns one row for each text."
     weights = np.asarray(embedding(list(_TEXTS)))
     if weights.ndim != 2 or len(weights) != len(_TEXTS):
         return f"An array with one row for each text is needed; got shape {weights.shape}."
@@ -173,7 +173,7 @@ ex_constant = Construction(  # a constant λ, which makes the matrix the mass me
 ex_by_hand = Value(  # η(x) = M λ(x) for three training questions (E.3)
     np.array([1, 0]) + 0 * np.array([0, 1]) + 0.5**0.5 * np.array([1, 1]),
     entries="first and second coordinate of η(x)",
-    right="Similar questions weigh more, and one without similarity has no vote at all.",
+    right="Similar questions have larger weights, and a question without similarity has none.",
     mistakes={
         "That is the plain sum, the mass mean times three.": [2.0, 2.0],
         "That is the mean. Weigh differences by the similarity of questions.": [2 / 3, 2 / 3],
@@ -183,18 +183,18 @@ ex_by_hand = Value(  # η(x) = M λ(x) for three training questions (E.3)
 )
 
 ex_centred = {  # the corpus in which centring λ costs a steering matrix most (E.3, first idea)
-    "alike": "Right. What all questions share has no weight any more, and it was all there is.",
+    "alike": "Right. Centring removes what all questions share: in this corpus, everything.",
     "by-category": "There truth differs by category, and dissimilar questions mislead.",
     "no-source": "There truth differs by category, and dissimilar questions mislead.",
 }
 
 ex_sigma = Value(  # σ(x) = sqrt(ηᵀ Σ η) for η along (1, 1)
     np.sqrt((4 + 1 + 1 + 1) / 2),
-    right="A quadratic form instead of a pass over the data: that is why λ(x) may be any text.",
+    right="A quadratic form needs no pass over the data, so λ(x) may be of any text.",
     mistakes={
         "That is the variance; its root is the standard deviation.": 3.5,
         "η must have unit length first.": 7**0.5,
-        "The covariance between the coordinates counts, too, twice.": 2.5**0.5,
+        "The covariance between the coordinates counts, too, and twice.": 2.5**0.5,
     },
 )
 
@@ -202,7 +202,7 @@ ex_sigma = Value(  # σ(x) = sqrt(ηᵀ Σ η) for η along (1, 1)
 
 ex_whiten = {  # in which coordinates a single direction leaves no second probe (E.2, item 2)
     "whitened": "Right. There probe and shift are parallel, and nothing of the shift is left.",
-    "original": "There the noise is long in one direction, and the probe avoids it.",
+    "original": "There the noise is wide in one direction, which the probe avoids.",
     "rotated": "A rotation turns noise and shift alike: nothing changes.",
 }
 
@@ -218,18 +218,18 @@ ex_erase = Value(  # what is left of δ when the probe's direction Σ⁻¹ δ is
 )
 
 ex_two_dimensions = {  # how good the second probe is where truth moves half the rows each way
-    "chance": "Right. No linear probe sees it, though truth is a plane: absence proves little.",
+    "chance": "Right. No linear probe finds it, though truth is a plane: absence proves little.",
     "nearly as good": "Along what is left the two halves of the true rows move opposite ways.",
     "perfect": "Along what is left the two halves of the true rows move opposite ways.",
 }
 
 ex_random_first = Value(  # the mean share of |δ|² that a random direction of 16 takes away
     1 / 16,
-    right="A random direction barely touches a given one. That makes it a good control.",
+    right="Projecting out a random direction takes little from a given one: it is a control.",
     mistakes={
         "That is the share of the length; square it.": 0.25,
         "In sixteen dimensions all shares add up to one, and none is favoured.": 1.0,
-        "That is what is left. Asked is what goes.": 15 / 16,
+        "That is the share that is left; the share removed was asked for.": 15 / 16,
     },
 )
 
@@ -239,17 +239,17 @@ ex_family = Value(  # the shape of head activations: Appendix E.1
     [2, 4, 32 // 4],
     rtol=1e-6,
     entries="layers, heads, width of a head",
-    right="The same for every family: heads are the input of a block's last linear map, cut up.",
+    right="The same for every family: heads are slices of the input of the output projection.",
     mistakes={
         "The heads share the width of the model: 32 over 4.": [2, 4, 32],
-        "First the layers, then the heads of each.": [4, 2, 8],
+        "The layers come first, then the heads of each.": [4, 2, 8],
     },
 )
 
 ex_chance_level = Value(  # MC1 of random probabilities where one answer is best: Table 6
     1 / np.arange(2, 9),
     entries="2 to 8 answers",
-    right="A baseline below it prefers what is false, as a model that repeats misconceptions does.",
+    right="A model below chance prefers false answers, for example by repeating misconceptions.",
     mistakes={
         "With two answers, one of which is best, chance is one half.": 1 / np.arange(3, 10),
         "That is the probability of a wrong choice.": 1 - 1 / np.arange(2, 9),
@@ -259,10 +259,10 @@ ex_chance_level = Value(  # MC1 of random probabilities where one answer is best
 
 ex_length = Value(  # how much more probable three tokens are than six, at 0.6 per token
     0.6**3 / 0.6**6,
-    right="The longer answer starts far behind, for its length alone.",
+    right="The longer answer is less probable because of its length alone.",
     mistakes={
         "That is the ratio of the log-probabilities; that of probabilities was asked for.": 2.0,
-        "The other way round: how many times as probable the short answer is.": 0.6**3,
+        "The other way round: the short answer's probability over the long one's.": 0.6**3,
         "Divided by length the two are equal. MC1 does not divide.": 1.0,
     },
 )

@@ -25,7 +25,7 @@ ex_peak_of_a_head = Value(  # where the tied head -h²/2 + 1.4 h is largest: equ
     1.4,
     rtol=1e-6,
     atol=1e-3,
-    right="The curvature -1/2 makes σ the unit, and the peak is where the plane is.",
+    right="The curvature -1/2 makes σ the unit, and the peak lies on the concept plane.",
     mistakes={
         "Compare with -(h - c)²/2 = -h²/2 + c h + const: c is γ itself.": 0.7,
         "That is the constant. Where is the quadratic largest?": 0.98,
@@ -54,7 +54,7 @@ ex_luck = Value(  # the starts for a success with probability 0.99, by trying nu
     right="Seven starts of each atom cost as much as seven joint ones, of which 34 are needed.",
     mistakes={
         "Round up: with fewer the probability is below 0.99.": [33, 6],
-        "The other way round: joint starts first.": [7, 34],
+        "The other way round: joint starts come first.": [7, 34],
         "The joint start succeeds with 0.6⁴, not with 0.6.": [6, 7],
         "All four atoms have to be found: each with probability 0.99 to the power 1/4.": [34, 6],
     },
@@ -80,7 +80,7 @@ ex_fewer_starts = Construction(  # losses of few starts minus those of many, nev
     _fewer_starts,
     shape=(5,),
     entries="one gap for each of five generators",
-    right="Zero: found at the first attempt. The larger the gap, the more atoms were missed.",
+    right="A gap of zero: few starts reached the same loss. A large one: they ended higher.",
 )
 
 # Tables 1 and 7
@@ -103,7 +103,7 @@ ex_hard_seed = Value(  # the seed whose weakest valuation varies least, from the
     _hard_seed,
     rtol=0,
     atol=0.1,
-    right="Its second valuation varies little in units of σ: environments are close to the base.",
+    right="Its second valuation varies little in units of σ: environments resemble the base.",
     mistakes={
         "Shorter atoms than the others', but both valuations vary by more than σ. Look at the "
         "deviations of the valuations beside σ.": 5,
@@ -117,11 +117,11 @@ ex_five_seeds = Value(  # the error of a mean of five, and twice that of a diffe
     np.sqrt(0.08**2 / 5) * _TWICE,
     rtol=0.03,
     entries="standard error of the mean, surprising difference",
-    right="The paper's 0.86 and a mean of 0.95 are no contradiction.",
+    right="The paper's 0.86 and a mean of 0.95 do not contradict each other.",
     mistakes={
         "0.08 is the deviation of a single problem; a mean of five varies less.": 0.08 * _TWICE,
         "Both means of a difference vary: their variances add.": lambda x: x * [1, 0.5**0.5],
-        "One standard error is nothing surprising; two are.": lambda x: x * [1, 0.5],
+        "One standard error is not surprising; two standard errors are.": lambda x: x * [1, 0.5],
         "Deviations go with the root of the number of problems.": 0.016 * _TWICE,
     },
 )
@@ -140,9 +140,9 @@ ex_stuck_runs = Value(  # linear runs well above the oracle: the stored losses o
     rtol=0,
     atol=0.1,
     entries="authors' protocol, best estimator",
-    right="The loss knows which runs are stuck, and a search by atoms leaves none.",
+    right="The loss shows which runs are stuck; the search by atoms leaves none.",
     mistakes={
-        "First the authors' protocol, then the best estimator.": lambda x: x[::-1],
+        "The authors' protocol comes first, then the best estimator.": lambda x: x[::-1],
         "Count runs, not rows: every row has five.": lambda x: np.ceil(x / 5),
         "There are thirty linear runs of each: count those above, not below.": lambda x: 30 - x,
     },
@@ -168,7 +168,7 @@ ex_which_rows = Value(  # which rows' random networks have a Jacobian of full ra
     mistakes={
         "d_x is larger than d_z in every row, but x is computed from a layer of 16.": [1] * 6,
         "15 dimensions do pass through a layer of 16.": [1, 1, 1, 0, 0, 0],
-        "Asked is where the mixing CAN be injective.": lambda x: ~x,
+        "The question is where the mixing CAN be injective.": lambda x: ~x,
     },
 )
 
@@ -186,7 +186,7 @@ ex_which_atom_folds = Value(  # which atoms the null space of M reaches through 
     right="Only the atom that occurs in two environments, at two valuations.",
     mistakes={
         "Each atom has an environment: Assumption 2. Assumption 4 asks for vᵀM = 0.": [1] * 4,
-        "Asked is which are covered, not which fold.": lambda x: ~x,
+        "The question is which atoms are covered, not which fold.": lambda x: ~x,
         "Count again: which of the five environments share an atom?": [0] * 4,
     },
 )
@@ -195,7 +195,7 @@ ex_fewer_than_n = {  # what squares (v - b)² leave open for a linear encoder: D
     "sign": "Right. A matrix of rank one has one eigenvector, known up to its sign, and "
     "Definition 4 leaves signs free.",
     "direction": "The Hessian of g_e in x has rank one: what is its eigenvector?",
-    "side": "A fold takes an encoder that bends. Can a linear one fold?",
+    "side": "A fold needs a nonlinear encoder. Can a linear one fold?",
     "nothing": "-h and h have the same square. Which of them is learned?",
 }
 
@@ -210,7 +210,7 @@ ex_wrong_parabola = {  # whose log-odds a parabola in the valuation fits worst: 
 ex_noise_ceiling = Value(  # which share of the loss in R² the noise explains, from the stored study
     lambda: (1 - _noisiest()[1]) / (1 - _noisiest()[0]),
     rtol=0.02,
-    right="Most of what R² lost was lost in the noise, before anything was learned.",
+    right="Noise explains most of the loss in R²: regression on the truth loses it, too.",
     mistakes={
         "That is the ratio of R², not of distances from one.": lambda _: truediv(*_noisiest()),
         "The other way round: the ceiling's distance over the learner's.": lambda x: 1 / x,
@@ -231,12 +231,12 @@ def _noisiest() -> tuple[float, float]:
 ex_r2_forgives = Value(  # which maps of a representation leave R² and MCC as they are: Section 6
     [[True] * 4, [True, True, True, False]],
     entries="rows are R² and MCC; columns are permutation, scaling with sign, shift, mixing",
-    right="Definition 4 leaves open what MCC forgives; R² forgives mixing, too.",
+    right="What Definition 4 leaves open does not change MCC; R² is unchanged by mixing, too.",
     mistakes={
-        "Mixing changes correlations with single columns: MCC does not forgive it.": [[1] * 4] * 2,
+        "Mixing changes correlations with single columns, and so it changes MCC.": [[1] * 4] * 2,
         "R² looks at the span of all columns, which mixing does not change.": [[1, 1, 1, 0]] * 2,
         "MCC takes absolute correlations: sign does not matter.": [[1, 1, 1, 1], [1, 0, 1, 0]],
-        "First R², then MCC.": lambda x: x[::-1],
+        "R² comes first, then MCC.": lambda x: x[::-1],
     },
 )
 
@@ -269,23 +269,23 @@ ex_worst_rotation = Value(  # the lowest MCC of an orthogonal mixture of four in
 def _folded(target: Array, folded: Array, true: Array) -> str | None:
     found = mcc(target, folded)
     if found < 0.999:
-        return f"Folded and target have an MCC of {found:.2f}. What is left of a folded sheet?"
+        return f"Folded and target have an MCC of {found:.2f}. What does a fold keep?"
     if not np.allclose(target, np.abs(true)):
-        return "That is close to the folded one itself. Give a function of the true valuations."
+        return "That is close to the folded one itself. Compute it from the true valuations."
     return None
 
 
 ex_folded = Construction(  # what a folded representation matches, computed from the truth
     _folded,
     shape=lambda folded, true: true.shape,
-    right="It knows the sizes. No permutation, scale and shift undoes the fold, so an "
+    right="It has the absolute values. No permutation, scale and shift undoes the fold, so an "
     "identifiability theorem has to count it as a failure.",
 )
 
 ex_match = Value(  # the MCC of two concepts from their correlations: Section 6
     max(0.9 + 0.1, 0.3 + 0.8) / 2,
     rtol=1e-6,
-    right="Permutations only: a representation has to earn its match column by column.",
+    right="Permutations only: each concept has to be matched by a column of its own.",
     mistakes={
         "That is the mean over all pairs; the best one-to-one match is asked for.": 0.525,
         "Taking the best column for each concept uses the first column twice.": 0.85,
@@ -300,14 +300,14 @@ def _pca_r2(Q: Array) -> str | None:
     if np.linalg.cond(Q) > 1e6:
         return "The matrix is not invertible, so it loses a part of the latents, and R² falls."
     if ((np.abs(Q) > 1e-9 * np.abs(Q).max()).sum(axis=0) == 1).all():
-        return "A permutation with scaling: MCC forgives that too. Mix the columns."
+        return "A permutation with scaling: this leaves MCC unchanged, too. Mix the columns."
     return None
 
 
 ex_pca_r2 = Construction(  # an invertible map that mixes: MCC changes, R² does not
     _pca_r2,
     shape=(3, 3),
-    right="R² is still one: it forgives every invertible map. MCC does not.",
+    right="R² is still one: no invertible map changes it. MCC does change.",
 )
 
 
@@ -323,27 +323,27 @@ def _ica_works(answer: Any) -> str | None:
     if np.abs(np.corrcoef(Z.T)[others]).max() > 0.1:
         return "Columns are correlated, so they are not independent."
     if np.abs(np.corrcoef(((Z - Z.mean(axis=0)) ** 2).T)[others]).max() > 0.1:
-        return "Columns are uncorrelated, but their squares are not: one tells about another."
+        return "Columns are uncorrelated, but their squares are not, so they are not independent."
     gaussian = (np.abs(kurtosis(Z)) < 0.2) & (np.abs(skew(Z)) < 0.2)
-    seen = "More than one column looks Gaussian, and a rotation of Gaussians cannot be seen."
+    seen = "More than one column looks Gaussian, and a rotation of Gaussians changes nothing."
     return seen if gaussian.sum() > 1 else None
 
 
 ex_ica_works = Construction(  # independent latents that are not Gaussian, by their moments
     _ica_works,
-    right="Independent and not Gaussian: that is all that ICA asks of latents.",
+    right="Independent, with at most one Gaussian: that is all that ICA needs of latents.",
 )
 
 ex_thirty_two_codes = {  # the control of 32 columns: 32 columns that learned nothing
-    "chance": "Shuffled rows destroy every correlation. The tickets need not be drawn blindly to "
-    "win: a direction close to an atom is close in any sample.",
-    "cross-fitting": "That takes away luck in the sample. These directions really are close.",
-    "random code": "Right. Its MCC is nearly the classifier's, and it has learned nothing.",
+    "chance": "Shuffled rows destroy every correlation. A random direction that is close to an "
+    "atom correlates with it in any sample.",
+    "cross-fitting": "That removes chance in the sample. These directions really are close.",
+    "random code": "Right. Its MCC is close to the classifier's, and it has learned nothing.",
     "r²": "R² of 32 columns is one in three dimensions, whatever they are.",
 }
 
 ex_shared_square = {  # what the shared square does on data that do not need it: Appendix F
-    "vanishes": "That would be the truth, s = 0. Compare the two rows of deviations.",
+    "vanishes": "The true log-odds have s = 0. Compare the two rows of deviations.",
     "repairs": "Right. It repairs the log-odds where a representation mixes atoms, at the price of "
     "leaving it mixed.",
     "dominates": "Compare it with the parabola's: is it larger in every environment?",
@@ -361,5 +361,5 @@ ex_ceiling = Construction(  # R² that does not fall as samples grow, beyond wha
     _ceiling,
     shape=(3,),
     entries="R² at three sample sizes",
-    right="It is a ceiling of this encoder at this number of samples, and no more.",
+    right="The ceiling is that of this encoder at this number of samples only.",
 )

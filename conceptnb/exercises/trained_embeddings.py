@@ -38,7 +38,7 @@ ex_linear = Value(  # the fourth image of a square of hues, which the chapter ha
     atol=3,
     right="Three images of a square give the fourth, so 480 sets of masks give all 480,000.",
     mistakes={
-        "A whole image too much: subtract the one that has both of the old hues.": lambda x: 2 * x,
+        "One image too many: subtract the one that has both of the old hues.": lambda x: 2 * x,
     },
 )
 
@@ -53,7 +53,7 @@ def _vague(answer: Any) -> str | None:
     for text, shape in zip(answer, _SHAPES, strict=True):
         found = text.split()
         if len(found) != len(pattern):
-            return f"{text!r} is no caption of ours: it needs the words in the order {_OPEN!r}."
+            return f"{text!r} does not fit: it needs the words in the order {_OPEN!r}."
         if found[2] != shape:
             return f"{text!r} stands where {shape} belongs: name the shapes in this order."
         for word, vague in zip(found, pattern, strict=True):
@@ -65,7 +65,7 @@ def _vague(answer: Any) -> str | None:
 ex_vague = Construction(  # captions that name one shape each and leave the rest open: Section 6
     _vague,
     kind=list,
-    right="Each is one concept and leaves everything else open: a caption as an environment.",
+    right="Each names one value and leaves everything else open: a caption as an environment.",
 )
 
 ex_hard_group = Value(  # the cross-entropy of a uniform guess among four captions
@@ -81,10 +81,10 @@ ex_hard_group = Value(  # the cross-entropy of a uniform guess among four captio
 ex_mean_caption = Value(  # the cosines of an image with two captions and two class means
     np.append(np.cos(np.arcsin([0.3, 0.6]) - np.arcsin(0.3)), [0.3 * 0.3, 0.3 * 0.6]),
     entries="captions purple, pink; means purple, pink",
-    right="Length one is a budget: what the hue does not take, the rest of the scene has.",
+    right="With length one, a smaller part for the hue leaves a larger one for the rest.",
     mistakes={
         "Captions have length one: the rest has √(1 - part²), and counts too.": [0.09, 0.18] * 2,
-        "The means first? Purple and pink as captions come first.": lambda x: x[[2, 3, 0, 1]],
+        "The captions come first, then the means.": lambda x: x[[2, 3, 0, 1]],
         "Class means have lost the rest: only their parts along u meet.": lambda x: x[[0, 1] * 2],
     },
 )
@@ -93,7 +93,7 @@ ex_mean_caption = Value(  # the cosines of an image with two captions and two cl
 
 ex_split = Value(  # the share of training images in the released code's split (Appendix D.1)
     5 * 5 * 5 * 4 * 4 * 8 / 480_000,
-    right="About three in a hundred, as in the authors' code: a much harder question than a half.",
+    right="About three in a hundred, as in the authors' code: a much harder test than a half.",
     mistakes={
         "Of fifteen orientations the first eight remain, not one half.": 0.5**5,
         "The factor itself, shape, keeps all its values: five others are halved.": 0.5**5 * 8 / 15,
@@ -116,13 +116,13 @@ def _scikit(answer: Any, ours: Array) -> str | None:
     if not cosine > 0.99:
         return f"Its cosine with ours is {cosine:.3f}. Keep both labels of the pair, and no other."
     if not 0.9 < ratio < 1.1:
-        return f"Its length is {ratio:.2f} of ours: the penalty is another one. C is 0.01."
+        return f"Its length is {ratio:.2f} of ours: the penalty differs. Use C = 0.01."
     return None
 
 
 ex_scikit = Construction(  # one pair's coefficients beside those of all pairs: Appendix D.1
     _scikit,
-    right="The same direction: of a convex function every solver finds the same minimum.",
+    right="The same direction: the loss is convex, so every solver finds the same minimum.",
 )
 
 _RATIO = np.sqrt(0.85 / 0.15)
@@ -130,7 +130,7 @@ _RATIO = np.sqrt(0.85 / 0.15)
 ex_eta = Value(  # the accuracy at η² = .85 for two values of equal frequency
     ndtr(_RATIO),
     rtol=0.002,
-    right="A high η² between two values means next to no confusion of these two.",
+    right="A high η² between two values means that they are rarely confused.",
     mistakes={
         "That is m/s itself; the accuracy is its normal distribution function.": _RATIO,
         "m/s is a square root: m² / s² = η² / (1 - η²).": 1.0,
@@ -152,7 +152,7 @@ def _four_ways(word: str, correlations: Mapping[str, float]) -> str | None:
 ex_four_ways = Construction(  # the method of largest correlation
     _four_ways,
     kind=str,
-    right="It asks for the order. The others ask only that values differ, and get an arc.",
+    right="It uses the order. The others use only that values differ, and find an arc.",
 )
 
 # Whether two models agree
@@ -169,7 +169,7 @@ ex_canonical = Value(  # canonical correlations as cosines of angles between the
     entries="the larger, the smaller",
     right="An invertible map of either side changes nothing: the freedom that Theorem 1 leaves.",
     mistakes={
-        "The larger one first.": lambda x: x[::-1],
+        "The larger one comes first.": lambda x: x[::-1],
         "These are the squares: a regression explains ρ² of the variance.": lambda x: x**2,
     },
 )
@@ -184,7 +184,7 @@ def _within(x: Array, y: Array, labels: NDArray[np.intp]) -> float:
 ex_within = Value(  # the correlation of what is left when the mean of each value is subtracted
     _within,
     atol=0.01,
-    right="The rest of the overall correlation is the factor itself, which both encoders know.",
+    right="The rest of the overall correlation is due to the factor, which both represent.",
     mistakes={
         "That is the overall correlation: the means of values are still in it.": 0.828956,
     },
@@ -197,7 +197,7 @@ ex_chance = Value(  # the mean largest canonical correlation of independent samp
         / np.sqrt(2000)
     ),
     rtol=0.15,
-    right="So correlations of .85 and more between two encoders are no accident of the sample.",
+    right="So correlations of .85 and more between two encoders are not due to chance.",
     mistakes={
         "That is k / n; correlations go with its square root.": 2 / 2000,
         "Nothing is exactly uncorrelated in a sample.": 0.0,
@@ -209,7 +209,7 @@ ex_subspace = Value(  # canonical correlations from the covariances of v and w
     np.array([1, 1, 1, 0]) / np.sqrt(1.25),
     atol=0.005,
     entries="two of the space, two of the plane",
-    right="Agreement is a matter of the space in which it is asked for.",
+    right="Whether two models agree depends on the space in which they are compared.",
     mistakes={
         "v₂ is independent of w: the plane's second correlation is 0.": lambda x: x[[0] * 4],
         "The correlation is 1 / √(1 + 1/4), for errors of variance 1/4: no square.": lambda x: x**2,
@@ -273,9 +273,9 @@ ex_asked_wheel = Value(  # the accuracy of two least-squares wheels, by scikit-l
     rtol=0,
     atol=0.03,
     entries="true order, shuffled order",
-    right="The control is what makes the first number mean anything.",
+    right="The first number has to be judged beside this control.",
     mistakes={
-        "The true order first.": lambda x: x[::-1],
+        "The true order comes first.": lambda x: x[::-1],
         "The second wheel is to be fitted on order[hue], too.": lambda x: x[[0, 0]],
         "That is the share of errors.": lambda x: 1 - x,
     },
@@ -294,9 +294,9 @@ ex_other_encoder = Value(  # the accuracies of discriminant directions, by sciki
     rtol=0,
     atol=0.03,
     entries="one direction, two",
-    right="A line through a plane of ten clusters meets some of them together.",
+    right="Along one direction, some of the ten clusters of a plane overlap.",
     mistakes={
-        "One direction first, then two.": lambda x: x[::-1],
+        "One direction comes first, then two.": lambda x: x[::-1],
         "Two components: n_components=2 for the second.": lambda x: x[[0, 0]],
     },
 )
@@ -318,13 +318,13 @@ ex_untrained_text = Construction(  # cosines of unrelated directions: near zero,
     _untrained_text,
     shape=np.shape,
     entries="one cosine for each of six pairs of shapes, the attribute same",
-    right="Nothing ties a random image encoder to a random text encoder. Training does.",
+    right="A random image encoder and a random text encoder are unrelated; training aligns them.",
 )
 
 ex_captions_move = Value(  # the share of the diagonal of the table of seen against wanted shapes
     lambda seen, wanted: np.mean(seen == wanted[:, 4]),
     atol=0.002,
-    right="A move found from images is understood by captions: both encoders share the concept.",
+    right="A move found from images changes the shape that captions name: a shared concept.",
     mistakes={
         "Column 3 is the scale; the shape is column 4.": 0.4,
         "That is the share of errors.": lambda x: 1 - x,
@@ -360,7 +360,7 @@ ex_random_move = Construction(  # moves of the same lengths in independent direc
     _random_move,
     shape=lambda start, moved: start.shape,
     entries="embeddings after the move",
-    right="Of all moves of this length only one direction changes the shape and nothing else.",
+    right="Compare the share of wanted shapes with that of the move along the concept.",
 )
 
 # A sentence model trained by others
@@ -385,7 +385,7 @@ ex_words_carry = {  # which concept no word carries from topic to topic
 
 ex_shared_chance = Value(  # ‖mean v‖² / mean ‖v‖² of twelve orthogonal vectors of one length
     12 * (1 / 12) ** 2,
-    right="That is the level of chance to hold a shared part against.",
+    right="That is the chance level with which to compare a shared part.",
     mistakes={
         "That is the length; the squared length was asked for.": 12**-0.5,
         "The steps themselves count among those that the mean is taken of.": 1 / 11,
@@ -403,7 +403,7 @@ ex_tense_dimensions = Value(  # what a second dimension adds to accuracy in new 
     _tense_dimensions,
     rtol=0.05,
     atol=1e-4,
-    right="Two directions hold three planes apart that one mixes up where their zero is shifted.",
+    right="Two directions separate three planes that one confuses where their zero is shifted.",
     mistakes={
         "The other way round: accuracy with two dimensions minus that with one.": lambda x: -x,
         "It is in percent; a difference of shares was asked for.": lambda x: 100 * x,
@@ -425,7 +425,7 @@ def _longer_step(Z: Any, grid: Any) -> float:
 ex_longer_step = Value(  # the share that arrives after twice the step of the other topics
     _longer_step,
     rtol=0.02,
-    right="The direction was right and the length was not.",
+    right="The direction was right; the step was too short.",
     mistakes={
         "It is in percent; a share was asked for.": lambda x: 100 * x,
         "That is the share that does not arrive.": lambda x: 1 - x,
@@ -437,19 +437,19 @@ ex_longer_step = Value(  # the share that arrives after twice the step of the ot
 ex_room_for_luck = Value(  # the number of injective maps from 5 concepts to 32 components
     math.perm(32, 5),
     rtol=1e-9,
-    right="Twenty-four million ways to be lucky.",
+    right="So many possible matches make a high score by chance more likely.",
     mistakes={
         "That is the number of sets; which concept gets which matters, too.": math.comb(32, 5),
         "No two concepts share a component.": 32**5,
-        "The concepts choose, one after the other; there are five of them.": 5.0**32,
+        "Assign a component to one concept after the other; there are five concepts.": 5.0**32,
     },
 )
 
 ex_presence = Value(  # the mean of exp(z) of a standardised variable with two values, both ways
     [0.1 * np.exp(3) + 0.9 * np.exp(-1 / 3), 0.1 * np.exp(-3) + 0.9 * np.exp(1 / 3)],
-    right="The penalty prefers to see a rare concept as one that is nearly always absent.",
+    right="The penalty is smaller where the larger value stands for the absence of a rare concept.",
     mistakes={
-        "That is exp of the mean, which is 1 for both; asked for is the mean of exp.": [1.0, 1.0],
+        "That is exp of the mean, which is 1 for both; the mean of exp was asked for.": [1.0, 1.0],
         "These values have variance q (1 - q); divide by its root first.": [1.060314, 1.035311],
     },
 )
@@ -463,14 +463,14 @@ ex_rotation = {  # whose components depend on the coordinates of whitened data
 ex_two_bells = {  # which method needs non-Gaussian components (Comon's theorem)
     "labels": "Labels say which direction separates their values, whatever the density.",
     "environments": "A conditioned data set is narrow in the direction of its concept.",
-    "ica": "Right. A rotated pair of standard normal variables is again one: data cannot tell.",
+    "ica": "Right. A rotated pair of standard normal variables has the same distribution.",
 }
 
 ex_best_of_many = Value(  # the largest η², the squared correlation with a label of two values
     lambda noise, labels: max(float(np.corrcoef(column, labels)[0, 1] ** 2) for column in noise.T),
-    right="Noise, several times above average: matched and judged at once, it passes for more.",
+    right="Matched and judged on the same samples, noise scores several times its average.",
     mistakes={
         "That is one over the number of samples minus one: a single column's average.": 1 / 59,
-        "η² of a column that says everything; these say nothing.": 1.0,
+        "That is η² of a column that determines the label; these are noise.": 1.0,
     },
 )

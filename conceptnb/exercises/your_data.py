@@ -14,7 +14,7 @@ from conceptnb.exercises.engine import Construction, Value
 ex_how_many_environments = Value(  # the fewest for three concepts beside the base: Remark 2
     3 + 1,
     rtol=1e-6,
-    right="One more than there are concepts, beside the base: four data sets in all for two.",
+    right="One more than there are concepts, beside the base: five data sets in all for three.",
     mistakes={
         "That counts the base too; the environments beside it are asked for.": 5,
         "With as many environments as concepts no v with v M = 0 is left.": 3,
@@ -25,7 +25,7 @@ ex_how_many_environments = Value(  # the fewest for three concepts beside the ba
 
 def _plan(looked_for: Mapping[str, Any]) -> str | None:
     if not all(isinstance(names, list | tuple) for names in looked_for.values()):
-        return "Each environment has a list of names, also where it is one."
+        return "Each environment needs a list of names, also for a single name."
     concepts = sorted({name for names in looked_for.values() for name in names})
     if len(concepts) != 3:
         return f"3 concepts were asked for; yours are {concepts}."
@@ -33,27 +33,27 @@ def _plan(looked_for: Mapping[str, Any]) -> str | None:
         return f"4 environments were asked for; yours are {len(looked_for)}."
     M = np.array([[c in names for c in concepts] for names in looked_for.values()], dtype=float)
     if (rank := np.linalg.matrix_rank(M)) < 3:
-        return f"M has rank {rank}: some concepts occur in one combination only."
+        return f"M has rank {rank}; three concepts need rank 3."
     if once := [c for c, count in zip(concepts, M.sum(axis=0), strict=True) if count == 1]:
-        return f"{once} are looked for once only: they have no contrast."
+        return f"{once} are looked for once only, so they have no contrast."
     return None
 
 
-ex_plan = Construction(  # Assumptions 4 (rank, and each concept twice) and 5 in four environments
+ex_plan = Construction(  # of Assumption 4: the rank of M, and each concept in two environments
     _plan,
     kind=dict,
-    right="Rank 3, every concept twice or more, and each without each of the others somewhere.",
+    right="Rank 3, and every concept twice or more. That is needed for Assumption 4, not enough.",
 )
 
 ex_agreement = {  # what agreement of two halves tells about a learned concept
     "proves": "Both halves can make the same mistake, as the shifted sensors above did.",
-    "necessary": "Right. Agreement is about noise; an error of both halves is invisible to it.",
+    "necessary": "Right. Agreement measures noise; it does not show an error of both halves.",
     "nothing": "If two halves disagree, at least one of them has not learned the concept.",
 }
 
 ex_oven = {  # what an environment is that was made by changing things: Appendix B
     "conditioning": "Selecting leaves the beans as they are. What did the oven do?",
-    "intervention": "Right. It was set, not selected: other properties of beans did not follow.",
+    "intervention": "Right. Roast was set, not selected, so its usual causes did not change.",
     "base": "A base is collected without looking for, or doing, anything.",
 }
 
@@ -61,17 +61,17 @@ ex_oven = {  # what an environment is that was made by changing things: Appendix
 
 ex_no_knowledge = Value(  # the accuracy of a constant answer for shares 0.7, 0.2 and 0.1
     max(0.7, 0.2, 0.1),
-    right="Always compare with it: an accuracy of 0.72 is less than it sounds.",
+    right="Compare accuracies with this share: 0.72 would be little better.",
     mistakes={
         "That is one over the number of values; here one of them is more frequent.": 1 / 3,
-        "That is guessing in proportion to the shares; the most frequent one does better.": 0.54,
+        "That is guessing in proportion to the shares; always naming one value does better.": 0.54,
     },
 )
 
 ex_eta_by_hand = Value(  # η² of two equally frequent values at -2 and 2, with standard deviation 1
     2.0**2 / (2.0**2 + 1.0**2),
     rtol=0.005,
-    right="All pictures of a value on one plane would be 1.",
+    right="It would be 1 if all pictures of each value lay on one plane.",
     mistakes={
         "That is the share within values; one minus it is between them.": 0.2,
         "That is the ratio of the two; the share is of the total.": 4.0,
@@ -83,18 +83,18 @@ ex_together = Value(  # Cramér's V of a balanced table and of a diagonal one, f
     [0.0, 1.0],
     atol=0.01,
     entries="Cramér's V of the first and of the second table",
-    right="Where one label tells the other, no picture can tell which of them a direction reads.",
+    right="Where one label determines the other, it is unknown which of them a direction reads.",
     mistakes={
         "In the first table, each size goes with each ripeness as often.": [1.0, 1.0],
-        "In the second table, knowing one tells the other.": [0.0, 0.0],
-        "The other way round: first the balanced table.": [1.0, 0.0],
+        "In the second table, one label determines the other.": [0.0, 0.0],
+        "The other way round: the balanced table comes first.": [1.0, 0.0],
     },
 )
 
 ex_weekday = {  # what it means if a label is read that the pictures cannot show
-    "weekday": "A picture of fruit has no weekday in it. What has?",
-    "leak": "Right. The pictures of Mondays show something else that a human eye may miss.",
-    "chance": "Accuracy on hundreds of held-out pictures, far above shuffled labels, is not.",
+    "weekday": "A fruit does not show the weekday. What else in a picture may depend on the day?",
+    "leak": "Right. The pictures of one weekday share something else, which a person may miss.",
+    "chance": "Such an accuracy on hundreds of held-out pictures is far beyond chance.",
 }
 
 # A list of questions
@@ -104,7 +104,7 @@ _GAIN = np.array([1, 0, 0, 1, 0, 0, 1, -1])  # steered minus baseline
 ex_paired = Value(  # the paired gain of eight answers and its standard error
     [_GAIN.mean(), _GAIN.std(ddof=1) / 8**0.5],
     entries="mean gain, its standard error",
-    right="A gain of a quarter on eight questions is not two standard errors.",
+    right="A gain of a quarter on eight questions is only one standard error.",
     mistakes={
         "The second is the standard deviation; divide by the root of 8.": [0.25, _GAIN.std(ddof=1)],
         "You subtracted the other way round.": lambda x: x * [-1.0, 1.0],
@@ -115,22 +115,22 @@ ex_paired = Value(  # the paired gain of eight answers and its standard error
 ex_enough = Value(  # how many questions make the error 0.03, if 96 make it 0.06
     96 * (0.06 / 0.03) ** 2,
     rtol=0.05,
-    right="Four times the questions halve the error: some four hundred.",
+    right="Four times as many questions halve the error.",
     mistakes={
         "Twice the questions shrink the error by √2 only.": 192,
-        "Round numbers are welcome, but the error has to fall to half: a factor of four.": 288,
+        "The error goes with one over the root of the number: half of it takes four times 96.": 288,
     },
 )
 
 ex_random = {  # what the random direction of Table 6 is for
-    "lower bound": "It may gain, as above, by disturbing what kept the model from the truth.",
-    "control": "Right. It disturbs as much as the others do, and knows nothing.",
-    "baseline": "The baseline is the model that is not steered. What does a random direction have "
-    "that it has not?",
+    "lower bound": "It may gain, as above, by chance or because any edit changes answers.",
+    "control": "Right. It has the same heads and strength, but was not learned from answers.",
+    "baseline": "The baseline is the model that is not steered. What does a random direction do "
+    "that the baseline does not?",
 }
 
 ex_cue = {  # what a probe may learn where right answers are long and wrong ones short
     "truth": "Look at the lengths of the answers: what else tells the two apart?",
-    "length": "Right. Length tells them apart, and a probe takes what it can get.",
-    "topic": "Both answers are about the same question, so its topic tells nothing.",
+    "length": "Right. Length tells them apart, and a probe uses any difference.",
+    "topic": "All answers are about the same question, so its topic does not tell them apart.",
 }

@@ -53,15 +53,9 @@ def mask_panels(masks: Array, size: int, image: Images) -> Figure:
 
 @styled
 def valuation_violins(valuations: Mapping[str, Array], labels: ArrayLike, factor: str) -> Figure:
-    """Draw valuations by value as violins, with the concept planes as lines (Figure 2).
+    """Draw valuations (samples,) by value as violins, with the concept planes as lines (Figure 2).
 
-    Parameters
-    ----------
-    valuations : mapping from a model to an ndarray of shape (samples,)
-    labels : int array-like of shape (samples,)
-        Values of the factor.
-    factor : str
-        A factor of 3D Shapes.
+    A panel per model; `labels` (samples,) are the values of the `factor` of 3D Shapes.
     """
     values = np.unique(np.asarray(labels))
     names = [factor_labels(factor)[int(value)] for value in values]
@@ -88,12 +82,8 @@ def tables_2_to_4(
     """Draw Tables 2 to 4, one panel per factor: ours as filled marks, the paper's as hollow ones.
 
     Valuations have no natural unit or sign, so each curve is standardised by its own means;
-    bars are standard deviations on the same scale.
-
-    Parameters
-    ----------
-    ours : mapping from a model to a mapping from a factor to its table
-    papers : mapping from a factor to a mapping from a model to (mean, std) of each value
+    bars are standard deviations on the same scale. `ours` are tables by model and factor, `papers`
+    (mean, std) of each value by factor and model.
     """
     figure, axes = new_figure(2, 3, height=5.0)
     for ax, factor in zip(axes.flat, papers, strict=True):
@@ -121,14 +111,9 @@ def tables_2_to_4(
 def agreement_scatter(
     first: Mapping[str, Array], second: Mapping[str, Array], names: tuple[str, str]
 ) -> Figure:
-    """Draw the valuations of two models against each other, one panel per factor.
+    """Draw the valuations (samples,) of two models against each other, one panel per factor.
 
-    Parameters
-    ----------
-    first, second : mapping from a factor to an ndarray of shape (samples,)
-        Standardised for the figure, the second with the sign that makes the correlation positive.
-    names : (str, str)
-        The models.
+    They are standardised, the second with the sign that makes the correlation positive.
     """
     figure, axes = new_figure(2, 3, height=4.8)
     for ax, factor in zip(axes.flat, first, strict=True):

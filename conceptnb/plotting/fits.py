@@ -25,14 +25,9 @@ _SHOWN = 400  # points per environment
 
 @styled
 def environment_points(X: ArrayLike, environment: ArrayLike) -> Figure:
-    """Draw the observations of each environment over those of the base distribution.
+    """Draw the observations (samples, d_x) of each environment over those of the base, number 0.
 
-    Parameters
-    ----------
-    X : array-like of shape (samples, d_x)
-        Drawn in their two leading principal components, those of the base.
-    environment : int array-like of shape (samples,)
-        0 for the base.
+    The axes are the two leading principal components of the base.
     """
     points, labels = np.asarray(X), np.asarray(environment)
     base = points[labels == 0]
@@ -52,15 +47,9 @@ def environment_points(X: ArrayLike, environment: ArrayLike) -> Figure:
 
 @styled
 def loss_curves(held_out: Array, oracle: ArrayLike, names: Sequence[str]) -> Figure:
-    """Draw the held-out loss by epoch, above the loss of the true log-odds.
+    """Draw the held-out loss by epoch (problems, epochs), above the loss of the true log-odds.
 
-    Parameters
-    ----------
-    held_out : ndarray of shape (D, epochs)
-        Contrastive loss of D problems, in nats per row.
-    oracle : array-like of shape (D,)
-        Loss of the true log-odds on the same rows.
-    names : sequence of D str
+    Both are in nats per row; `oracle` (problems,) is of the same rows.
     """
     figure, [[ax]] = new_figure(height=3.2)
     for k, curve in enumerate(held_out - np.asarray(oracle)[:, None]):
@@ -81,17 +70,10 @@ def recovered(
     label: str = "learned $h_{}(x)$",
     digits: int = 3,
 ) -> Figure:
-    """Draw learned valuations against the true ones that they are matched with.
+    """Draw learned valuations (samples, n) against the true ones that MCC matches them with.
 
-    Parameters
-    ----------
-    true : array-like of shape (samples, n)
-    learned : array-like of shape (samples, n)
-        Matched to the true ones as MCC does, in any order, unit and zero.
-    label : str
-        Of the vertical axes; a pair of braces stands for the column.
-    digits : int
-        Of the correlations.
+    In the `label` of the vertical axes a pair of braces stands for the column; `digits` are those
+    of the correlations.
     """
     truth, found = np.asarray(true), np.asarray(learned)
     rows, columns, correlations = match_columns(truth, found)
@@ -113,16 +95,9 @@ def story(
 ) -> Figure:
     """Draw a problem of two atoms in three panels: valuations, observations, what was learned.
 
-    Parameters
-    ----------
-    true : array-like of shape (samples, 2)
-        Valuations of the two atoms.
-    observed : array-like of shape (samples, d_x)
-        Drawn in their two leading principal components.
-    learned : array-like of shape (samples, 2)
-        Drawn in the order and with the signs that match the true ones; unit and zero stay.
-    environment : int array-like of shape (samples,)
-        0 for the base distribution.
+    Valuations are (samples, 2): the learned ones are drawn in the order and with the signs that
+    match the true ones, in their own unit. Observations (samples, d_x) are drawn in their two
+    leading principal components; environment 0 is the base.
     """
     truth, found = np.asarray(true), np.asarray(learned)
     points, labels = np.asarray(observed), np.asarray(environment)
@@ -155,13 +130,8 @@ def loss_against_mcc(
 ) -> Figure:
     """Draw MCC of every run against how far it ended above the oracle's held-out loss.
 
-    Parameters
-    ----------
-    runs : mapping from a panel's title to a mapping from an estimator's name to its runs
-        Losses minus the oracle's on the same rows, in nats, and MCC.
-    log : bool
-        Whether losses are spaced by their logarithm; those below a tenth of a millinat are
-        drawn there then.
+    `runs` are, by panel and estimator, losses minus the oracle's on the same rows, in nats, and
+    MCC. On a logarithmic axis losses below a tenth of a millinat are drawn there.
     """
     figure, axes = new_figure(1, len(runs), height=3.2, sharey=True)
     for ax, (title, estimators) in zip(axes[0], runs.items(), strict=True):

@@ -73,14 +73,8 @@ def acceptance_rates(
 def argmin_sets(instance: Instance, rng: np.random.Generator) -> Figure:
     """Draw Step 3 in two latent dimensions: level sets of sums of G_e in a chart.
 
-    The learner sees the lower row. A sum is least on a curve or at a point.
-
-    Parameters
-    ----------
-    instance : Instance
-        With d_z = 2 and environments that condition on {0}, {0, 1} and {1}.
-    rng : numpy.random.Generator
-        Draws base data, which set the extent.
+    The learner sees the lower row. A sum is least on a curve or at a point. The instance has
+    d_z = 2 and environments that condition on {0}, {0, 1} and {1}; base data set the extent.
     """
     X = instance.sample(400, rng)
     latents, charted = instance.mixing.inverse(X), instance.coordinates(X)
@@ -114,13 +108,9 @@ def argmin_sets(instance: Instance, rng: np.random.Generator) -> Figure:
 
 @styled
 def spectra(found: Mapping[Subset, Array], tolerance: float) -> Figure:
-    """Draw the eigenvalues from which Step 3 reads |S_T|, one column per subset T.
+    """Draw the relative eigenvalues from which Step 3 reads |S_T|, one column per subset T.
 
-    Parameters
-    ----------
-    found : mapping from subset to descending relative eigenvalues
-    tolerance : float
-        The line between curvature and noise.
+    `tolerance` is the line between curvature and noise.
     """
     figure, [[ax]] = new_figure(height=3.2)
     ordered = sorted(found, key=lambda T: (len(T), sorted(T)))

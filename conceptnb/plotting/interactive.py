@@ -17,16 +17,8 @@ class InteractiveFigure:
     """A plotly figure with a static twin, as the value of a notebook's cell.
 
     In Jupyter and Colab plotly shows itself. On the book's site the page holds the static
-    picture and the figure's data, and ``_static/interactive.js`` swaps the live figure in.
-
-    Parameters
-    ----------
-    figure : plotly.graph_objects.Figure
-        The live figure.
-    static : matplotlib.figure.Figure
-        The same content as a picture.
-    alt : str
-        What the figure shows, in words.
+    picture and the figure's data, and ``_static/interactive.js`` swaps the live figure in. `alt`
+    says in words what it shows.
     """
 
     def __init__(self, figure: go.Figure, static: Figure, alt: str) -> None:

@@ -51,14 +51,9 @@ def three_measures(
 
 @styled
 def couplings(concepts: Sequence[Concept], correlations: Sequence[float]) -> Figure:
-    """Draw solutions of (80) for two atoms in the plane: they share both marginals.
+    """Draw solutions of (80) for two atoms in the plane, one per correlation of their valuations.
 
-    Parameters
-    ----------
-    concepts : sequence of Concept
-        Two atoms with d_z = 2.
-    correlations : sequence of float
-        Of their valuations; each gives one solution.
+    They share both marginals.
     """
     figure, [[ax]] = new_figure(height=3.4)
     for k, r in enumerate(correlations):
@@ -101,13 +96,7 @@ def conditioning_against_intervening(
 ) -> Figure:
     """Draw each variable's marginal as observed, conditioned, intervened on, averaged.
 
-    Parameters
-    ----------
-    model : LinearSCM
-    node : int
-        The variable that is conditioned or intervened on.
-    value, variance : float
-        Mean and variance that are wanted of it.
+    `value` and `variance` are wanted of the variable `node`.
     """
     p, atom = model.distribution(), model.atom(node, value)
     found = {

@@ -43,15 +43,8 @@ def turnable_planes(
 ) -> InteractiveFigure:
     """Draw one atom's planes at several valuations, with points on each, to be turned (Figure 1).
 
-    Parameters
-    ----------
-    concept : Concept
-        An atom of a three-dimensional latent space.
-    valuations : sequence of float
-    Z : array-like of shape (samples, 3)
-        Points; each is moved to its nearest plane.
-    alt : str
-        What the figure shows, in words.
+    Each of the points Z (samples, 3) is moved to its nearest plane; `alt` says in words what the
+    figure shows.
     """
     points = np.array_split(as_points(Z, "Z", 3), len(valuations))
     planes = [concept.at([b]) for b in valuations]
@@ -65,17 +58,7 @@ def turnable_planes(
 def level_sets(
     concept: Concept, valuations: Sequence[float], Z: ArrayLike, mixing: Mixing
 ) -> Figure:
-    """Draw level sets of an atom in latent space, and what the mixing makes of them.
-
-    Parameters
-    ----------
-    concept : Concept
-        An atom of a two-dimensional latent space.
-    valuations : sequence of float
-    Z : array-like of shape (samples, 2)
-    mixing : Mixing
-        From two dimensions to two.
-    """
+    """Draw level sets of an atom in two dimensions, points Z, and what the mixing makes of them."""
     points = as_points(Z, "Z", 2)
     figure, axes = new_figure(1, 2, height=3.4)
     along = np.linspace(-2.2, 2.2, 400)[:, None] * concept.directions

@@ -22,19 +22,15 @@ from conceptnb.plotting.style import (
     styled,
 )
 
+_BAR: dict[str, Any] = {"capsize": 2, "linewidth": 1.2}  # a standard deviation to either side
+
 
 @styled
 def scores_by_level(rows: Sequence[Row], axis: str, *, log: bool = False) -> Figure:
     """Draw R², MCC and the loss above the oracle's over the levels of a study, with bounds.
 
-    Parameters
-    ----------
-    rows : sequence of dict
-        Of one study of ``conceptnb reproduce limits``.
-    axis : str
-        What the levels are.
-    log : bool
-        Whether levels are spaced by their logarithm; a level of 0 is not drawn then.
+    The rows are of one study of ``conceptnb reproduce limits``, `axis` says what its levels are.
+    If these are spaced by their logarithm, a level of 0 is not drawn.
     """
     levels = list(dict.fromkeys(row["level"] for row in rows))
     places = _places(levels, log)
@@ -105,8 +101,10 @@ def scores_by_method(rows: Sequence[Row]) -> Figure:
                     if row["mixing"] == mixing and (row["n"], row["dz"], row["dx"]) == size
                 }
                 mean, std = (_column(own, methods, f"{metric}_{p}") for p in ("mean", "std"))
-                label = f"(n, d_z, d_x) = {size}"
-                _across(ax, mean, std, height + 0.22 * (1 - k), label, MARKERS[k], PALETTE[k])
+                ax.errorbar(
+                    mean, height + 0.22 * (1 - k), xerr=std, label=f"(n, d_z, d_x) = {size}",
+                    fmt=MARKERS[k], color=PALETTE[k], **_BAR,
+                )  # fmt: skip
             ax.set(title=f"{metric.upper().replace('R2', 'R²')}, {mixing} mixing", xlim=(0, 1.04))
             ax.set_yticks(height, methods)
     share_legend(figure, 3)
@@ -138,16 +136,9 @@ def tables_1_and_7(
 ) -> Figure:
     """Draw Tables 1 and 7: the paper's mean ± std beside ours, one column per metric.
 
-    Parameters
-    ----------
-    paper_rows : sequence of rows
-        Of ``conceptnb.results.paper.printed("table1_table7")``.
-    ours : mapping from an estimator's name to the rows of its result file
-        Scores on the samples that the paper scores.
-    supervised : sequence of dict
-        Rows of the supervised estimator: a ceiling, drawn as vertical bars.
-    chance : mapping of "r2" and "mcc" to float, optional
-        A floor, drawn as a line.
+    `paper_rows` are those of ``conceptnb.results.paper.printed("table1_table7")``, `ours` the rows
+    of result files by estimator. Those of the `supervised` one are a ceiling, drawn as vertical
+    bars; `chance` of "r2" and "mcc" is a floor, drawn as a line.
     """
     figure, axes = new_figure(1, 2, height=5.4, sharey=True)
     keys = [tuple(row[:4]) for row in paper_rows]
@@ -160,7 +151,8 @@ def tables_1_and_7(
         for i, (name, values) in enumerate(series.items()):
             mean, std = np.array(values, dtype=float).T
             colour = (PALETTE[6], PALETTE[0], PALETTE[1])[i]
-            _across(ax, mean, std, height + 0.25 * (1 - i), name, MARKERS[i], colour)
+            heights, style = height + 0.25 * (1 - i), {"fmt": MARKERS[i], "color": colour}
+            ax.errorbar(mean, heights, xerr=std, label=name, **style, **_BAR)
         told = {(r["mixing"], r["n"], r["dz"], r["dx"]): r[f"{metric}_mean"] for r in supervised}
         if told:
             ax.plot([told[k] for k in keys], height, "|", color=MUTED, markersize=15,
@@ -187,15 +179,6 @@ def _stretch_scores(ax: Axes, axis: str) -> None:
     getattr(ax, f"set_{axis}scale")("function", functions=(forward, inverse))
     getattr(ax, f"set_{axis}ticks")(ticks, [str(tick) for tick in ticks])
     getattr(ax, f"set_{axis}lim")(-0.05, top)
-
-
-def _across(
-    ax: Axes, mean: Array, std: Array, heights: Array, label: str, marker: str, colour: str
-) -> None:
-    """Draw one mean per line with its standard deviation to either side."""
-    ax.errorbar(
-        mean, heights, xerr=std, label=label, fmt=marker, color=colour, capsize=2, linewidth=1.2
-    )
 
 
 def _places(levels: Sequence[Any], log: bool) -> Array:

@@ -44,13 +44,8 @@ def frontiers(
 ) -> Figure:
     """Draw MC1 against KL along the strength α, mean over runs, one panel per toy corpus.
 
-    Parameters
-    ----------
-    corpora : mapping from a title to the rows of ``conceptnb reproduce steering``
-    techniques : sequence of str
-        Which of them to draw.
-    limit : float
-        Largest KL shown, in nats per token.
+    `corpora` are rows of ``conceptnb reproduce steering`` by title; a KL above `limit`, in nats per
+    token, is not shown.
     """
     figure, axes = new_figure(1, len(corpora), height=3.9, sharey=True)
     for ax, (title, rows) in zip(axes[0], corpora.items(), strict=True):
@@ -69,12 +64,8 @@ def frontiers(
 def state_components(rows: Sequence[Row], concepts: Sequence[str]) -> Figure:
     """Draw mean η² of each method (down) and concept (across), one panel per toy corpus.
 
-    Parameters
-    ----------
-    rows : sequence of dict
-        Of ``conceptnb reproduce neighbours``, of one number of components and of models either
-        trained or not: ``row[concept]`` is a mean and a standard deviation.
-    concepts : sequence of str
+    The rows are of ``conceptnb reproduce neighbours``, of one number of components and of models
+    either trained or not: ``row[concept]`` is a mean and a standard deviation.
     """
     corpora = list(dict.fromkeys(row["corpus"] for row in rows))
     methods = list(dict.fromkeys(row["method"] for row in rows))

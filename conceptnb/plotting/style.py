@@ -115,20 +115,10 @@ def draw_grid(
     limits: tuple[float, float] = (0, 1),
     colours: str = BLUES,
 ) -> None:
-    """Draw a matrix as coloured cells with each finite value written in its cell.
+    """Draw a matrix (rows, columns) as coloured cells with each finite value written in its cell.
 
-    Parameters
-    ----------
-    values : ndarray of shape (rows, columns)
-        NaN leaves a cell empty.
-    rows, columns : sequence of str
-        Their names.
-    form : str
-        How a value is written, such as ``"{:.0%}"``; empty for cells without text.
-    limits : (float, float)
-        Values at the ends of the colour map.
-    colours : str
-        Name of a matplotlib colour map.
+    `form` is how a value is written, such as ``"{:.0%}"``, empty for cells without text; `limits`
+    are the values at the ends of the matplotlib colour map `colours`.
     """
     picture = ax.imshow(values, vmin=limits[0], vmax=limits[1], aspect="auto", cmap=colours)
     colour: Any = picture.get_cmap()

@@ -34,12 +34,8 @@ def concept_dots(
     Parameters
     ----------
     numbers : mapping from a model to a mapping from a concept to one number or an array of them
-    label : str
-        What the numbers are, for the vertical axis.
     reference : float or array-like of shape (concepts,), optional
         Chance or a bar to reach, for all concepts or for each, drawn as dashed lines.
-    limits : (float, float)
-        Of the vertical axis.
     """
     figure, [[ax]] = new_figure(height=3.3)
     names = list(next(iter(numbers.values())))
@@ -77,15 +73,8 @@ def profiles(
 ) -> Figure:
     """Draw scores along a level, one line per name: means, and one standard deviation around.
 
-    Parameters
-    ----------
-    levels : array-like of shape (levels,)
-    scores : mapping from a name to an array of shape (levels,) or (levels, repeats)
-        A series that is shorter is of the first levels.
-    log : bool
-        Whether levels are spaced by their logarithm.
-    chance : float, optional
-        A score drawn as a dotted line.
+    `scores` have shape (levels,) or (levels, repeats); a series that is shorter is of the first
+    levels. `chance` is drawn as a dotted line.
     """
     places = np.asarray(levels, dtype=float)
     figure, [[ax]] = new_figure(height=3.3)
@@ -118,17 +107,7 @@ def value_grid(
     limits: tuple[float, float] = (0, 1),
     form: str = "{:.2f}",
 ) -> Figure:
-    """Draw a matrix as coloured cells with their values: shares, accuracies or cosines.
-
-    Parameters
-    ----------
-    values : array-like of shape (rows, columns)
-    rows, columns : sequence of str
-    x_label, y_label : str
-        What columns and rows are.
-    limits, form
-        As in `draw_grid`.
-    """
+    """Draw a matrix (rows, columns) as cells with their values, as `draw_grid` does."""
     figure, axes = new_figure(height=0.42 * len(rows) + 1.2)
     draw_grid(axes[0, 0], np.asarray(values, dtype=float), rows, columns, form=form, limits=limits)
     axes[0, 0].set(xlabel=x_label, ylabel=y_label)
