@@ -1,9 +1,7 @@
 """Make the local environment of the book, with the standard library only.
 
-Installs what ``requirements.lock`` pins and the package itself, editable. uv, installed
-into the environment first, does it in seconds; where uv cannot be had or fails, pip does
-the same. A stamp in the environment holds the hash of what it was made from, so that the
-next call has nothing to do.
+Installs what ``requirements.lock`` pins and the package itself, editable: by uv in seconds, or
+where that fails by pip. A stamp holds the hash of what the environment was made from.
 """
 
 from __future__ import annotations

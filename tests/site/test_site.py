@@ -49,6 +49,37 @@ WIDE = """async () => {
   return over();
 }"""
 
+# With everything unfolded: tables that reach beyond what is seen of them, code that is cut off,
+# and, of code that readers type, blocks with lines that go on in a second one.
+CUT = """async () => {
+  const article = document.querySelector("article.bd-article") ?? document.body;
+  article.querySelectorAll("details").forEach(box => { box.open = true; });
+  article.querySelectorAll(".toggle-hidden").forEach(box => box.classList.remove("toggle-hidden"));
+  for (let frame = 0; frame < 3; frame++) await new Promise(requestAnimationFrame);
+  const shown = selector =>
+    [...article.querySelectorAll(selector)].filter(tag => tag.checkVisibility());
+  const beyond = table => {
+    let box = table.parentElement;
+    while (box !== article && getComputedStyle(box).overflowX === "visible")
+      box = box.parentElement;
+    const edge = box.getBoundingClientRect().left + box.clientLeft + box.clientWidth;
+    return table.getBoundingClientRect().right > edge + 1;
+  };
+  const broken = block => {
+    const style = getComputedStyle(block);
+    const inside =
+      block.clientHeight - parseFloat(style.paddingTop) - parseFloat(style.paddingBottom);
+    const lines = block.textContent.trimEnd().split("\\n").length;
+    return inside > (lines + 0.5) * parseFloat(style.lineHeight);
+  };
+  const start = tag => tag.innerText.slice(0, 60).replace(/\\s+/g, " ");
+  return {
+    tables: shown("table").filter(beyond).map(start),
+    code: shown("pre").filter(block => block.scrollWidth > block.clientWidth).map(start),
+    lines: shown(".cell_input pre").filter(broken).map(start),
+  };
+}"""
+
 # What the theme does for a reader who prefers dark, on a page that was loaded light.
 DARKEN = """async () => {
   document.documentElement.dataset.theme = "dark";
@@ -92,7 +123,7 @@ def visit(request, browser):
 
 
 def test_every_page_reads_well(site, visit):
-    """Mathematics is typeset, nothing fails, nothing leaves the machine, nothing sticks out."""
+    """Formulas are typeset, nothing fails, leaves the machine, sticks out or is cut off."""
     page, scheme, windows = visit
     problems: list[str] = []
     current = ""
@@ -134,6 +165,13 @@ def test_every_page_reads_well(site, visit):
             resize(page, window)
             if (wide := page.evaluate(WIDE)) > 0:
                 problems.append(f"{current}: {wide} px wider than the window of a {window}")
+            if window == "tablet":
+                continue
+            cut = page.evaluate(CUT)
+            problems += [f"{current}: on a {window} the table {t!r} is cut" for t in cut["tables"]]
+            problems += [f"{current}: on a {window} the code {c!r} is cut" for c in cut["code"]]
+            if window == "desktop":
+                problems += [f"{current}: the code {c!r} has long lines" for c in cut["lines"]]
     assert not problems, "\n".join(problems)
 
 

@@ -41,11 +41,10 @@ def benchmarks() -> list[Benchmark]:
 def train_one_at_a_time(
     data: Stack, *, linear: bool, seed: int, config: TrainingConfig, loader: bool = True
 ) -> tuple[nn.Module, float]:
-    """Train the authors' model on one problem with an ordinary PyTorch loop.
+    """Train the authors' model on one problem with an ordinary PyTorch loop (Tables 1 and 7).
 
-    The protocol of Tables 1 and 7 as a script would have it, to be compared with `fit` in time and
-    in what it learns: returns the encoder, from (rows, d_x) to (rows, n), and the best held-out
-    loss in nats per row. A ``DataLoader`` shuffles and collates rows, or they are sliced.
+    Returns the encoder, from (rows, d_x) to (rows, n), and the best held-out loss in nats per row.
+    A ``DataLoader`` shuffles and collates rows, or they are sliced.
     """
     assert data.targets is not None
     train, held_out = data.split()

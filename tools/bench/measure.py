@@ -16,8 +16,6 @@ class Benchmark:
 
     Parameters
     ----------
-    what, against : str
-        The two ways, in a few words each.
     run, run_against : callable
         Do the work once and return its cost per unit of work, CPU seconds as a rule.
     repeats : int
@@ -47,10 +45,7 @@ def cpu_seconds(work: Callable[[], object], units: float = 1.0) -> Callable[[], 
 
 
 def measured(part: str, benchmark: Benchmark, repeats: int | None = None) -> dict[str, Any]:
-    """Return a row of the table: how many times as much the other way costs.
-
-    The two ways take turns, so that a machine that slows down slows both of them.
-    """
+    """Return how many times as much the other way costs; the ways are measured in turn."""
     repeats = benchmark.repeats if repeats is None else repeats
     if repeats < 1:
         raise ValueError(f"repeats={repeats} has to be positive")

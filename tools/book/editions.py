@@ -1,8 +1,7 @@
-"""Editions of the chapters for a course, from the one source that the site is made from.
+"""Editions of the chapters for a course, for Jupyter without extensions.
 
 The *student edition* has no solutions; in the *lecturer's edition* they stand in place of the
-exercises' starting cells. Both are for Jupyter without extensions: headings and foldable boxes
-take the place of directives.
+exercises' starting cells.
 """
 
 from __future__ import annotations
@@ -105,8 +104,7 @@ def write(project: Project, edition: str, folder: Path, chapters: list[Path]) ->
 def run(notebook: Path, edition: str, project: Project) -> list[str]:
     """Run a notebook of an edition in the project's ``notebooks/``; return what is wrong with it.
 
-    In the student edition every check has to say that the question is not answered yet, in
-    the lecturer's that the answer is right; and no cell may fail.
+    In the student edition every check has to say that the question is not answered yet.
     """
     from nbclient import NotebookClient  # noqa: PLC0415 - only this needs a kernel
     from nbclient.exceptions import CellExecutionError  # noqa: PLC0415

@@ -1,8 +1,7 @@
 """Execute each stale chapter once, with nbmake, in parallel.
 
-The notebooks run as copies under ``.executing``. One that finishes without an error
-moves to ``_build/executed`` at once, with a stamp of the fingerprint it ran under: an
-interrupted run keeps what was finished, and a chapter that failed is never taken as good.
+The notebooks run as copies under ``.executing``. One that finishes without an error moves to
+``_build/executed`` at once, with the fingerprint it ran under: an interrupted run keeps it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Fingerprints: what a result depends on, as one hash.
 
-A chapter's outputs depend on its source, on the package with its data, on the computed
-tables under ``results/`` and on the lock. A cache that looks at code cells alone (as
-jupyter-cache does) would go on showing outputs that the package no longer produces.
+A cache that looks at code cells alone (as jupyter-cache does) would go on showing outputs that the
+package no longer produces.
 """
 
 from __future__ import annotations

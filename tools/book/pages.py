@@ -17,11 +17,7 @@ _INDEX, _TIMES = (
 
 
 def api_pages(package: Path) -> dict[str, str]:
-    """Return the reference of a package, a page per room, as MyST text by file name.
-
-    ``index.md`` lists the rooms, in the order in which the package offers them; the page of a
-    room, ``core.md``, has a section for each of its modules. Nothing is imported: Sphinx does that.
-    """
+    """Return the reference of a package as MyST text by file: ``index.md``, and a page per room."""
     rooms = [room for room in _offered(package) if (package / room / "__init__.py").is_file()]
     rows = "\n".join(
         f"* - {{doc}}`{package.name}.{room} <{room}>`\n  - {_summary(package / room)}"

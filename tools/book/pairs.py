@@ -1,8 +1,7 @@
 """Pairs: ``notebooks/NAME.md`` is what people edit, ``NAME.ipynb`` is generated from it.
 
-The ``.ipynb`` is what Colab and Binder open and what nbmake runs. It holds no outputs, and
-one cell more than its source: the first one, which fetches the book where the package is
-missing (on Colab). The same source always gives the same bytes, so drift can be seen.
+The ``.ipynb`` holds no outputs, and one cell more than its source: the first one, which fetches
+the book where the package is missing (on Colab). The same source always gives the same bytes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The whole book as one PDF, printed from the pages of the built site.
 
-The articles, without the reference of the package, are joined into one page in the order of the
-contents, so that links between chapters stay inside, and a headless Chromium prints it. (Sphinx's
-own ``singlehtml`` stops at the first definition: sphinx_proof has no box for that builder.)
+The articles are joined into one page, so that links between chapters stay inside. (Sphinx's own
+``singlehtml`` stops at the first definition: sphinx_proof has no box for that builder.)
 """
 
 from __future__ import annotations
@@ -62,10 +61,7 @@ def build(project: Project, browser: Browser) -> Path:
 
 
 def join(project: Project) -> str:
-    """Return one HTML page with the articles of the built site, in the order of the contents.
-
-    Every id carries the name of its page, and links between pages become links within.
-    """
+    """Return the articles of the built site as one HTML page, with ids by page and links within."""
     pages = [page for page in project.pages_in_toc if not page.startswith(_LEFT_OUT)]
     read = {page: read_page(project, page) for page in pages}
     head = read[pages[0]][0]

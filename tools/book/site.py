@@ -1,8 +1,6 @@
 """Build the site from exactly the notebooks that were executed.
 
-The pages are gathered under ``_build/source``, where each chapter is the executed
-``.ipynb`` alone: its ``.md`` twin would be a second document of the same name. Jupyter
-Book executes nothing and turns every warning into an error.
+The pages are gathered under ``_build/source``, each chapter as the executed ``.ipynb`` alone.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Slides of every chapter, made from the pages of the built site.
 
-A section is a slide, with all that is in it but proofs and solutions. Of its paragraphs the first
-is shown, and the others are notes; ``slides.js`` lets what does not fit go on to another slide.
-(nbconvert's slides show directives as source, and need the network for reveal.js.)
+A section is a slide, without proofs and solutions. Its first paragraph is shown, and the others are
+notes; ``slides.js`` lets what does not fit go on to another slide.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """Sphinx extension: pages load from the site alone, links lead home, proofs unfold.
 
-MathJax and plotly.js are taken from installed Python packages and copied into the site;
-nothing is fetched from another host, so the book reads offline. Links that propose an edit
-open ``NAME.md``, which is what people edit, although the page was built from ``NAME.ipynb``.
+MathJax and plotly.js come from installed Python packages, so that the book reads offline.
 """
 
 from __future__ import annotations
@@ -32,11 +30,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 
 def _give_proofs_a_title(app: Sphinx, doctree: nodes.document) -> None:
-    """Turn the words "Proof. " that open a proof into its title, on which a reader unfolds it.
-
-    sphinx_proof writes them into the first paragraph and gives every proof one and the same
-    id; without a title the script that folds dropdowns stops at the first proof.
-    """
+    """Turn the words "Proof. " that open a proof into its title, on which a reader unfolds it."""
     for number, proof in enumerate(doctree.findall(proof_node), start=1):
         box = proof.next_node(nodes.admonition)
         text = box.next_node(nodes.Text)
