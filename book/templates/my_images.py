@@ -8,8 +8,8 @@ LABELS = "pictures/labels.csv"  # a column "file", and one for each thing that c
 EMBED = pixel_components  # or any function: 8-bit images (n, height, width, 3) -> (n, dimensions)
 
 if __name__ == "__main__":
-    images = read_images(FOLDER, LABELS)
-    report = learn_directions(images, embed=EMBED)
+    images, labels = read_images(FOLDER, LABELS)
+    report = learn_directions(images, labels, embed=EMBED)
     print(report.summary().to_string(index=False))
     print(*report.warnings or ["no warnings"], sep="\n")
     plotting.reports.valuations_by_value(report).savefig("directions.png")
