@@ -41,11 +41,16 @@ document.addEventListener("DOMContentLoaded", () => {
     name(table, !fits);
   };
 
+  // Called again where the page has another width, and where a table has outgrown its place.
+  const outgrown = (table) =>
+    !table.classList.contains("stacked") && table.offsetWidth > room(table) + 1;
   const observer = new ResizeObserver((entries) => {
-    const parents = new Set(entries.map((entry) => entry.target));
+    const changed = new Set(entries.map((entry) => entry.target));
     for (const table of tables)
-      if (parents.has(table.parentElement) && widths.get(table) !== room(table)) lay(table);
+      if (changed.has(table) ? outgrown(table) : changed.has(table.parentElement))
+        if (outgrown(table) || widths.get(table) !== room(table)) lay(table);
   });
+  for (const table of tables) observer.observe(table);
   for (const parent of new Set(tables.map((table) => table.parentElement))) observer.observe(parent);
 
   // Formulas in cells have their width once they are typeset.

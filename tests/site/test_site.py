@@ -49,13 +49,13 @@ WIDE = """async () => {
   return over();
 }"""
 
-# With everything unfolded: tables that reach beyond what is seen of them, code that is cut off,
-# and, of code that readers type, blocks with lines that go on in a second one.
+# With everything unfolded, once tables have had time to find their form: tables that reach beyond
+# what is seen of them, code that is cut off, and, of code that readers type, blocks with lines
+# that go on in a second one.
 CUT = """async () => {
   const article = document.querySelector("article.bd-article") ?? document.body;
   article.querySelectorAll("details").forEach(box => { box.open = true; });
   article.querySelectorAll(".toggle-hidden").forEach(box => box.classList.remove("toggle-hidden"));
-  for (let frame = 0; frame < 3; frame++) await new Promise(requestAnimationFrame);
   const shown = selector =>
     [...article.querySelectorAll(selector)].filter(tag => tag.checkVisibility());
   const beyond = table => {
@@ -72,9 +72,12 @@ CUT = """async () => {
     const lines = block.textContent.trimEnd().split("\\n").length;
     return inside > (lines + 0.5) * parseFloat(style.lineHeight);
   };
+  const cut = () => shown("table").filter(beyond);
+  for (let frame = 0; frame < 3 || (cut().length && frame < 60); frame++)
+    await new Promise(requestAnimationFrame);
   const start = tag => tag.innerText.slice(0, 60).replace(/\\s+/g, " ");
   return {
-    tables: shown("table").filter(beyond).map(start),
+    tables: cut().map(start),
     code: shown("pre").filter(block => block.scrollWidth > block.clientWidth).map(start),
     lines: shown(".cell_input pre").filter(broken).map(start),
   };
