@@ -11,14 +11,13 @@ from conceptnb.exercises.engine import Construction, Value
 
 # A table of environments
 
-ex_how_many_environments = Value(  # the fewest for three concepts beside the base: Remark 2
-    3 + 1,
-    rtol=1e-6,
-    right="One more than there are concepts, beside the base: five data sets in all for three.",
+ex_how_many_environments = Value(  # the rank of M without each environment in turn: Remark 2
+    [3, 3, 3, 2],
+    entries="the rank without the first, second, third and fourth environment",
+    right="No v with v M = 0 uses the fourth: w has no contrast, so Assumption 4 fails for it.",
     mistakes={
-        "That counts the base too; the environments beside it are asked for.": 5,
-        "With as many environments as concepts no v with v M = 0 is left.": 3,
-        "That is what Theorem 2 asks for.": 6,
+        "Without the fourth environment no row of M has w.": [3, 3, 3, 3],
+        "The rows (1, 0, 0) and (0, 1, 0) span (1, 1, 0): one of the three is superfluous.": 2,
     },
 )
 
@@ -112,13 +111,13 @@ ex_paired = Value(  # the paired gain of eight answers and its standard error
     },
 )
 
-ex_enough = Value(  # how many questions make the error 0.03, if 96 make it 0.06
-    96 * (0.06 / 0.03) ** 2,
-    rtol=0.05,
-    right="Four times as many questions halve the error.",
+ex_enough = Value(  # for a power of 80 % at 5 %, if 96 questions have an error of 0.06
+    96 * (0.06 * (1.96 + 0.84) / 0.1) ** 2,
+    rtol=0.02,
+    right="Nearly three times as many. With 96 questions such a gain is often missed.",
     mistakes={
-        "Twice the questions shrink the error by √2 only.": 192,
-        "The error goes with one over the root of the number: half of it takes four times 96.": 288,
+        "At this number the gain is found on half of the lists only.": 96 * (0.06 * 19.6) ** 2,
+        "The error goes with one over the root of the number.": 96 * 0.06 * 28,
     },
 )
 
