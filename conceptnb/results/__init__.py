@@ -4,7 +4,6 @@ from conceptnb.results import paper
 from conceptnb.results.store import (
     Result,
     Shown,
-    beside,
     folder,
     load,
     names,
@@ -17,7 +16,6 @@ from conceptnb.results.store import (
 __all__ = [
     "Result",
     "Shown",
-    "beside",
     "folder",
     "load",
     "names",

@@ -37,11 +37,20 @@ def means(row: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, list[
 def _show(value: Any, digits: str = "g") -> Any:
     """Return a cell as people read it: ``[mean, std]`` becomes ``"mean ± std"``.
 
-    Of a longer list the parts are listed. None is what was not measured.
+    Of a longer list the parts are listed. None is what was not measured. What fixed decimals would
+    round to nothing is ``"< 0.001"``.
     """
     if isinstance(value, list | tuple):
         between = " ± " if len(value) <= 2 else ", "
-        return between.join(format(part, digits) for part in value if part is not None)
+        return between.join(_number(part, digits) for part in value if part is not None)
     if isinstance(value, float):
-        return format(value, digits)
+        return _number(value, digits)
     return "" if value is None else value
+
+
+def _number(value: Any, digits: str) -> str:
+    text = format(value, digits)
+    if not text.endswith("0") or float(text) != 0 or "." not in text:
+        return text
+    text = text.removeprefix("-")  # nothing has no sign
+    return f"<\N{NO-BREAK SPACE}{text[:-1]}1" if value > 0 else text

@@ -22,8 +22,6 @@ from conceptnb.results.show import Table
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _SHOWN_ROWS = 15  # more than the paper's longest table has; the file holds them all
-_MANY_COLUMNS = 8  # from here on, what all rows share is said once, below the table
-_OF_A_RUN = ("seeds", "cpu_seconds", "wall_seconds", "peak_gb")
 _VERSIONS = ("numpy", "scipy", "scikit-learn", "torch", "open_clip_torch", "transformers")
 
 
@@ -157,25 +155,14 @@ def shown(name: str) -> Shown:
     return Shown((load(name),) if name in names() else ())
 
 
-def beside(paper_table: str | None) -> Shown:
-    """Return the computed tables that stand beside one of the paper's, or beside none for None."""
-    if paper_table is not None:
-        paper.printed(paper_table)
-    every = [load(name) for name in names()]
-    return Shown(tuple(r for r in every if r.notes.get("paper_table") == paper_table))
-
-
 def _html(result: Result) -> str:
     """Return the rows, of a long table the first ones, and below them where they come from."""
     rows = result.rows[: result.notes.get("rows_on_page", _SHOWN_ROWS)]
-    varying, shared = _said_once([_means_with_deviations(row) for row in rows])
-    table = Table(varying, ".3g")._repr_html_()
+    table = Table(rows, ".3g")._repr_html_()
     left_out = len(result.rows) - len(rows)
     facts = [f"<strong>results/{html.escape(result.name)}.json</strong>"]
     if left_out > 0:
         facts.append(f"the first {len(rows)} of {len(result.rows):,} rows")
-    if shared:
-        facts.append(html.escape(f"in every row shown: {', '.join(shared)}"))
     facts += [
         f"<code>{html.escape(result.command)}</code>",
         f"{len(result.seeds)} seeds" if len(result.seeds) != 1 else "1 seed",
@@ -186,37 +173,6 @@ def _html(result: Result) -> str:
     if changes(result.modules, result.code):
         facts.append("<strong>computed by an earlier version of the code</strong>")
     return f'<div class="computed">{table}<p class="provenance">{" · ".join(facts)}</p></div>'
-
-
-def _means_with_deviations(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row with ``x_mean`` and ``x_std`` as one pair, ``x``."""
-    joined = {}
-    for key, value in row.items():
-        stem = key.removesuffix("_mean")
-        if stem != key and f"{stem}_std" in row:
-            joined[stem] = [value, row[f"{stem}_std"]]
-        elif not (key.endswith("_std") and f"{key.removesuffix('_std')}_mean" in row):
-            joined[key] = value
-    return joined
-
-
-def _said_once(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the rows of a wide table without what all share, and that: ``"name value"``.
-
-    What a row cost, and its seeds, are left out too; the whole table's are said below it.
-    """
-    if not rows or len(rows) == 1 or len(rows[0]) <= _MANY_COLUMNS:
-        return rows, []
-    same = {
-        key: value
-        for key, value in rows[0].items()
-        if key not in _OF_A_RUN
-        and not isinstance(value, list)
-        and all(key in row and row[key] == value for row in rows)
-    }
-    told = [f"{key} {value}" for key, value in same.items() if value is not None]
-    gone = {*same, *_OF_A_RUN}
-    return [{k: v for k, v in row.items() if k not in gone} for row in rows], told
 
 
 def folder() -> Path:

@@ -266,8 +266,25 @@ def test_buttons_open_the_right_file(project, documents):
         assert f"{project.address}/edit/main/{name}.md" in links
         assert any(link.endswith(f"_sources/{name}.ipynb") for link in links), "no download"
         assert (project.root / f"{name}.ipynb").is_file()
+        assert f"../slides/{chapter.stem}.html" in links
     index = {a["href"] for a in documents["book/index.html"].find_all("a", href=True)}
     assert f"{project.address}/edit/main/book/index.md" in index
+
+
+def test_numbers_are_the_chapters_and_never_those_of_the_paper(project, documents):
+    """Theorem 11.1 is the book's; "Theorem 1" alone can only be the paper's."""
+    for page in project.pages_in_toc:
+        article = documents[f"{page}.html"].select_one("article.bd-article")
+        chapter = page.startswith("notebooks/")
+        part = str(int(page.split("/")[1][:2])) if chapter else "A"
+        if chapter:
+            assert article.h1.get_text().startswith(f"{part}. "), page
+            sidebar = documents["book/index.html"].select_one(f".bd-links a[href$='{page}.html']")
+            assert sidebar.get_text(strip=True).startswith(f"{part}. "), page
+        for number in article.select(".caption-number, .eqno"):
+            words = number.get_text().replace("#", "").strip()
+            if words and words != "Proof":
+                assert re.search(rf"\b{part}\.\d+\)?$", words), f"{page}: {words}"
 
 
 def test_an_address_that_does_not_exist_answers_with_the_404_page(site, browser):

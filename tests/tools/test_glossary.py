@@ -22,6 +22,11 @@ def test_a_term_stands_in_the_glossary_once_and_is_explained():
         assert re.search(rf"^{re.escape(term)}\n  \S", ENTRIES, re.MULTILINE), term
 
 
+def test_terms_are_in_alphabetical_order():
+    spelt = [term.casefold().replace("η", "eta").replace("²", "2") for term in TERMS]
+    assert spelt == sorted(spelt)
+
+
 @pytest.mark.parametrize("term", TERMS)
 def test_a_term_is_linked_from_a_chapter_that_uses_it(term):
     assert any(term in links for links in LINKED.values()), (

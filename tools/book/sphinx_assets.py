@@ -1,4 +1,4 @@
-"""Sphinx extension: pages load from the site alone, links lead home, proofs unfold.
+"""Sphinx extension: chapters number their contents, links lead home, proofs unfold.
 
 MathJax and plotly.js come from installed Python packages, so that the book reads offline.
 """
@@ -13,20 +13,40 @@ from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.environment.collectors.toctree import TocTreeCollector
 from sphinx.util.fileutil import copy_asset
 from sphinx_proof.nodes import proof_node
 
+_CHAPTER = re.compile(r"notebooks/(\d+)_")
 _MATHJAX, _FONTS = "tex-chtml-full.js", "output/chtml/fonts/woff-v2"
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the extension with Sphinx."""
-    app.connect("html-page-context", _edit_the_source, priority=900)
+    app.connect("html-page-context", _link_source_and_slides, priority=900)
+    app.connect("env-get-updated", _number_by_chapter, priority=900)  # behind Sphinx's own
     app.connect("build-finished", _copy_assets)
     app.connect("autodoc-process-docstring", _escape_bars, priority=900)
     app.connect("autodoc-skip-member", _skip_what_others_wrote)
     app.connect("doctree-read", _give_proofs_a_title)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def _number_by_chapter(app: Sphinx, env: BuildEnvironment) -> list[str]:
+    """Give chapters the numbers of their files, and number what is in them by chapter."""
+    for page, toc in env.tocs.items():
+        if file := _CHAPTER.match(page):
+            links = list(toc.findall(nodes.reference))
+            links[0]["secnumber"] = number = (int(file[1]),)
+            unnumbered = {link["anchorname"]: () for link in links[1:]}
+            env.toc_secnumbers[page] = {"": number, **unnumbered}
+    TocTreeCollector().assign_figure_numbers(env)
+    assigned: dict[str, Any] = env.toc_fignumbers
+    for page in (page for page in assigned if not _CHAPTER.match(page)):
+        for numbers in assigned[page].values():  # as in an appendix: Table A.1
+            numbers.update({name: ("A", *number) for name, number in numbers.items()})
+    return []
 
 
 def _give_proofs_a_title(app: Sphinx, doctree: nodes.document) -> None:
@@ -68,13 +88,17 @@ def _copy_assets(app: Sphinx, error: Exception | None) -> None:
         copy_asset(plotly, static)
 
 
-def _edit_the_source(
+def _link_source_and_slides(
     app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
 ) -> None:
-    """Let the links that show or edit a chapter's source open its ``.md``."""
-    if not pagename.startswith("notebooks/"):
+    """Let the links to a chapter's source open its ``.md``, and add one to its slides."""
+    folder, _, chapter = pagename.partition("/")
+    if folder != "notebooks":
         return
-    for group in context.get("header_buttons", []):
-        for button in group.get("buttons", []):
-            if button.get("label") in {"source-file-button", "source-edit-button"}:
-                button["url"] = button["url"].replace(".ipynb", ".md")
+    groups = context.get("header_buttons", [])
+    for button in (button for group in groups for button in group.get("buttons", [])):
+        if button.get("label") in {"source-file-button", "source-edit-button"}:
+            button["url"] = button["url"].replace(".ipynb", ".md")
+    link = {"url": f"../slides/{chapter}.html", "tooltip": "Slides of this chapter"}
+    icon = {"icon": "fas fa-person-chalkboard", "label": "slides-button"}
+    groups.insert(0, {"type": "link", **link, **icon})

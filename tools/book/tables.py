@@ -62,6 +62,7 @@ def _legible(text: str) -> str:
                 _mark(cell, "wordy")
             _let_break(cell)
     for heading in head.find_all(["td", "th"]):
+        heading.name = heading.name if heading.get_text(strip=True) else "td"  # names nothing
         _let_break(heading)
     if len(labels) > 2 and table.select_one("tbody .wordy"):
         _mark(table, "wordy-table")
