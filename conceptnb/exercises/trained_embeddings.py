@@ -68,15 +68,6 @@ ex_vague = Construction(  # captions that name one shape each and leave the rest
     right="Each names one value and leaves everything else open: a caption as an environment.",
 )
 
-ex_hard_group = Value(  # the cross-entropy of a uniform guess among four captions
-    np.log(4),
-    right="Below this loss an encoder has begun to learn the factor that differs.",
-    mistakes={
-        "That is the chance of the right caption; the loss is minus its logarithm.": 0.25,
-        "Only the four captions of the group count here, not the 128 of the batch.": np.log(128),
-        "Natural logarithms: the loss is not in bits.": 2.0,
-    },
-)
 
 ex_mean_caption = Value(  # the cosines of an image with two captions and two class means
     np.append(np.cos(np.arcsin([0.3, 0.6]) - np.arcsin(0.3)), [0.3 * 0.3, 0.3 * 0.6]),
@@ -90,16 +81,6 @@ ex_mean_caption = Value(  # the cosines of an image with two captions and two cl
 )
 
 # Concepts in CLIP space
-
-ex_split = Value(  # the share of training images in the released code's split (Appendix D.1)
-    5 * 5 * 5 * 4 * 4 * 8 / 480_000,
-    right="About three in a hundred, as in the authors' code: a much harder test than a half.",
-    mistakes={
-        "Of fifteen orientations the first eight remain, not one half.": 0.5**5,
-        "The factor itself, shape, keeps all its values: five others are halved.": 0.5**5 * 8 / 15,
-        "All five other factors have to lie in their first halves at once.": 0.5,
-    },
-)
 
 
 def _scikit(answer: Any, ours: Array) -> str | None:
@@ -219,17 +200,6 @@ ex_subspace = Value(  # canonical correlations from the covariances of v and w
 
 # Hue is not an atom
 
-ex_wheel = Value(  # the eigenvalues of the sum over pairs, n Σ x xᵀ for centred points
-    [50.0, 50.0],
-    entries="the two eigenvalues",
-    right="They are equal, so the leading eigenvector is arbitrary: hue needs the whole plane.",
-    mistakes={
-        "Each pair once: 45 differences, not 90 or 100.": [100.0, 100.0],
-        "That is the matrix of the points; the differences are ten times as much.": [5.0, 5.0],
-        "That is the trace; symmetry shares it out between two dimensions.": [100.0, 0.0],
-    },
-)
-
 _ORDER = np.array([0, 3, 6, 9, 2, 5, 8, 1, 4, 7])
 
 
@@ -331,18 +301,6 @@ ex_captions_move = Value(  # the share of the diagonal of the table of seen agai
     },
 )
 
-ex_shuffled_bound = Value(  # the mean η² of independent valuations: 15 values, 2,000 images
-    14 / 1999,
-    rtol=0.035,
-    right="With 2,000 images chance stays below one in a hundred; trained encoders exceed it.",
-    mistakes={
-        "That is what the best of 64 dimensions could do on its own images.": 64 * 14 / 1999,
-        "The fifteen means have a grand mean in common: fourteen are free.": 15 / 2000,
-        "Independent of the values does not mean exactly zero in a sample.": 0.0,
-        "Degrees of freedom: fifteen means minus one, not a share 1/15.": 1 / 15,
-    },
-)
-
 
 def _random_move(mine: Array, start: Array, moved: Array) -> str | None:
     steps, old = mine - start, moved - start
@@ -376,23 +334,6 @@ ex_grid_count = Value(  # the number of sentences that are plural, negated and i
     },
 )
 
-ex_words_carry = {  # which concept no word carries from topic to topic
-    "number": "The nouns are the topic's own, but 'do' and 'does' differ in number everywhere.",
-    "tense": "'will', 'did' and 'does' occur in all topics.",
-    "negation": "'not' occurs in all topics.",
-    "sentiment": "Right. Each adjective occurs in one topic; a new topic has none of them.",
-}
-
-ex_shared_chance = Value(  # ‖mean v‖² / mean ‖v‖² of twelve orthogonal vectors of one length
-    12 * (1 / 12) ** 2,
-    right="That is the chance level with which to compare a shared part.",
-    mistakes={
-        "That is the length; the squared length was asked for.": 12**-0.5,
-        "The steps themselves count among those that the mean is taken of.": 1 / 11,
-        "Their mean is short, but not zero.": 0.0,
-    },
-)
-
 
 def _tense_dimensions(Z: Any, labels: Any, groups: Any) -> float:
     one, two = (sentences.carry_over(Z, labels, groups, n_components=k).accuracy for k in (1, 2))
@@ -406,7 +347,6 @@ ex_tense_dimensions = Value(  # what a second dimension adds to accuracy in new 
     right="Two directions separate three planes that one confuses where their zero is shifted.",
     mistakes={
         "The other way round: accuracy with two dimensions minus that with one.": lambda x: -x,
-        "It is in percent; a difference of shares was asked for.": lambda x: 100 * x,
     },
 )
 
@@ -427,7 +367,6 @@ ex_longer_step = Value(  # the share that arrives after twice the step of the ot
     rtol=0.02,
     right="The direction was right; the step was too short.",
     mistakes={
-        "It is in percent; a share was asked for.": lambda x: 100 * x,
         "That is the share that does not arrive.": lambda x: 1 - x,
     },
 )
@@ -454,17 +393,6 @@ ex_presence = Value(  # the mean of exp(z) of a standardised variable with two v
     },
 )
 
-ex_rotation = {  # whose components depend on the coordinates of whitened data
-    "labels": "The direction that separates the values turns with the data.",
-    "ica": "The least Gaussian direction turns with the data.",
-    "pca": "Right. After whitening, variance singles out no direction.",
-}
-
-ex_two_bells = {  # which method needs non-Gaussian components (Comon's theorem)
-    "labels": "Labels say which direction separates their values, whatever the density.",
-    "environments": "A conditioned data set is narrow in the direction of its concept.",
-    "ica": "Right. A rotated pair of standard normal variables has the same distribution.",
-}
 
 ex_best_of_many = Value(  # the largest η², the squared correlation with a label of two values
     lambda noise, labels: max(float(np.corrcoef(column, labels)[0, 1] ** 2) for column in noise.T),
