@@ -10,6 +10,7 @@ from conceptnb.exercises.engine import Value
 
 # Concepts are affine subspaces
 
+
 ex_how_many = Value(  # smallest over largest singular value of n atoms in R^6, as in Appendix G
     lambda: _smallest_singular_values(relative=True),
     rtol=0.15,

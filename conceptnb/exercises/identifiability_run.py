@@ -36,17 +36,6 @@ ex_once = Construction(  # Assumptions 4 and 5 in a design that extends [[0], [1
     right="Every atom now has two environments and a contrast; the rank is 3, with four rows.",
 )
 
-ex_cycles = Value(  # the rank of M on cycles: the eigenvalues of the circulant 1 + shift
-    [int((abs(1 + np.exp(2j * np.pi * np.arange(n) / n)) > 1e-9).sum()) for n in (3, 4, 5)],
-    entries="for n = 3, 4, 5",
-    right="On an even cycle environments with alternating signs cancel. With m = n there is never "
-    "both rank n and a left kernel.",
-    mistakes={
-        "For even n, add the environments with alternating signs: every atom cancels.": [3, 4, 5],
-        "n - 1 is the rank where a row has +1 and -1. Here both entries are positive.": [2, 3, 4],
-    },
-)
-
 
 def _price_theorem_2(design: EnvironmentDesign) -> str | None:
     if any(len(subset) > 1 for subset in design.subsets):

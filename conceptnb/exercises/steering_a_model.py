@@ -84,17 +84,3 @@ ex_constant = Construction(  # a constant λ, which makes the matrix the mass me
     _constant,
     right="All questions get the same weight, so the matrix gives the mean: a steering vector.",
 )
-
-
-# On a real model
-
-ex_chance_level = Value(  # MC1 of random probabilities where one answer is best: Table 6
-    1 / np.arange(2, 9),
-    entries="2 to 8 answers",
-    right="A model below chance prefers false answers, for example by repeating misconceptions.",
-    mistakes={
-        "With two answers, one of which is best, chance is one half.": 1 / np.arange(3, 10),
-        "That is the probability of a wrong choice.": 1 - 1 / np.arange(2, 9),
-        "One more answer does not change chance by the same amount.": np.linspace(1 / 2, 1 / 8, 7),
-    },
-)

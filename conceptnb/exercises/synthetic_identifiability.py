@@ -21,22 +21,6 @@ from conceptnb.studies.limits_report import study_rows
 
 # The contrastive algorithm
 
-ex_luck = Value(  # the starts for a success with probability 0.99, by trying numbers in turn
-    [
-        next(s for s in range(1, 99) if 1 - (1 - 0.6**4) ** s >= 0.99),
-        next(s for s in range(1, 99) if (1 - 0.4**s) ** 4 >= 0.99),
-    ],
-    rtol=1e-6,
-    entries="joint starts, starts of each atom",
-    right="Seven starts of each atom cost as much as seven joint ones, of which 34 are needed.",
-    mistakes={
-        "Round up: with fewer the probability is below 0.99.": [33, 6],
-        "The other way round: joint starts come first.": [7, 34],
-        "The joint start succeeds with 0.6⁴, not with 0.6.": [6, 7],
-        "All four atoms have to be found: each with probability 0.99 to the power 1/4.": [34, 6],
-    },
-)
-
 
 def _fewer_starts(gaps: Array) -> str | None:
     if gaps.min() < -1e-3:
@@ -78,21 +62,6 @@ ex_hard_seed = Value(  # the seed whose weakest valuation varies least, from the
         "Shorter atoms than the others', but both valuations vary by more than σ. Look at the "
         "deviations of the valuations beside σ.": 5,
         "Those are seeds, not places in the list: seeds are 3 to 7.": 1,
-    },
-)
-
-_TWICE = np.array([1.0, 2 * np.sqrt(2)])
-
-ex_five_seeds = Value(  # the error of a mean of five, and twice that of a difference of two means
-    np.sqrt(0.08**2 / 5) * _TWICE,
-    rtol=0.03,
-    entries="standard error of the mean, surprising difference",
-    right="The paper's 0.86 and a mean of 0.95 do not contradict each other.",
-    mistakes={
-        "0.08 is the deviation of a single problem; a mean of five varies less.": 0.08 * _TWICE,
-        "Both means of a difference vary: their variances add.": lambda x: x * [1, 0.5**0.5],
-        "One standard error is not surprising; two standard errors are.": lambda x: x * [1, 0.5],
-        "Deviations go with the root of the number of problems.": 0.016 * _TWICE,
     },
 )
 
@@ -182,20 +151,6 @@ def _noisiest() -> tuple[float, float]:
 
 
 # What the metrics mean
-
-_ANGLES = np.deg2rad([0, 15, 30, 45])
-
-ex_45 = Value(  # the MCC of two independent concepts rotated by an angle: Section 6
-    np.cos(_ANGLES),
-    entries="0, 15, 30 and 45 degrees",
-    right="No rotation of two concepts has a lower MCC than 0.71, and each has R² = 1.",
-    mistakes={
-        "From 45 degrees on, the sine is larger; before it, the cosine.": np.sin(_ANGLES),
-        "Both concepts are matched alike: no averaging with the sine.": (1 + np.sin(2 * _ANGLES))
-        ** 0.5
-        / 2,
-    },
-)
 
 
 def _folded(target: Array, folded: Array, true: Array) -> str | None:

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.linalg import subspace_angles
-from scipy.special import ndtr
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LinearRegression
 from sklearn.neighbors import NearestCentroid
@@ -20,17 +19,6 @@ from conceptnb.embeddings import sentences
 from conceptnb.exercises.engine import Construction, Value
 
 # 3D Shapes and small CLIPs
-
-ex_position = Value(  # the position of the middle of the grid: Section 6, the grid of 3D Shapes
-    np.ravel_multi_index((5, 5, 5, 4, 2, 7), (10, 10, 10, 8, 4, 15)),
-    rtol=0,
-    atol=0.5,
-    right="The last factor counts single positions, the first 48,000 at a time.",
-    mistakes={
-        "The last factor varies fastest, not the first.": 244_555,
-        "That is half of all images. The middle has index s // 2 in every factor.": 240_000,
-    },
-)
 
 ex_linear = Value(  # the fourth image of a square of hues, which the chapter has rendered
     lambda rendered: rendered,
@@ -69,17 +57,6 @@ ex_vague = Construction(  # captions that name one shape each and leave the rest
 )
 
 
-ex_mean_caption = Value(  # the cosines of an image with two captions and two class means
-    np.append(np.cos(np.arcsin([0.3, 0.6]) - np.arcsin(0.3)), [0.3 * 0.3, 0.3 * 0.6]),
-    entries="captions purple, pink; means purple, pink",
-    right="With length one, a smaller part for the hue leaves a larger one for the rest.",
-    mistakes={
-        "Captions have length one: the rest has √(1 - part²), and counts too.": [0.09, 0.18] * 2,
-        "The captions come first, then the means.": lambda x: x[[2, 3, 0, 1]],
-        "Class means have lost the rest: only their parts along u meet.": lambda x: x[[0, 1] * 2],
-    },
-)
-
 # Concepts in CLIP space
 
 
@@ -104,21 +81,6 @@ def _scikit(answer: Any, ours: Array) -> str | None:
 ex_scikit = Construction(  # one pair's coefficients beside those of all pairs: Appendix D.1
     _scikit,
     right="The same direction: the loss is convex, so every solver finds the same minimum.",
-)
-
-_RATIO = np.sqrt(0.85 / 0.15)
-
-ex_eta = Value(  # the accuracy at η² = .85 for two values of equal frequency
-    ndtr(_RATIO),
-    rtol=0.002,
-    right="A high η² between two values means that they are rarely confused.",
-    mistakes={
-        "That is m/s itself; the accuracy is its normal distribution function.": _RATIO,
-        "m/s is a square root: m² / s² = η² / (1 - η²).": 1.0,
-        "Both values count the same; the accuracy is Φ(m/s), not a two-sided one.": 2 * ndtr(_RATIO)
-        - 1,
-        "η² is a share of variance, not an accuracy.": 0.85,
-    },
 )
 
 
@@ -186,17 +148,6 @@ ex_chance = Value(  # the mean largest canonical correlation of independent samp
     },
 )
 
-ex_subspace = Value(  # canonical correlations from the covariances of v and w
-    np.array([1, 1, 1, 0]) / np.sqrt(1.25),
-    atol=0.005,
-    entries="two of the space, two of the plane",
-    right="Whether two models agree depends on the space in which they are compared.",
-    mistakes={
-        "v₂ is independent of w: the plane's second correlation is 0.": lambda x: x[[0] * 4],
-        "The correlation is 1 / √(1 + 1/4), for errors of variance 1/4: no square.": lambda x: x**2,
-        "v₃ is in the space: both of its correlations are high.": lambda x: x[[0, 3, 0, 3]],
-    },
-)
 
 # Hue is not an atom
 
@@ -372,26 +323,6 @@ ex_longer_step = Value(  # the share that arrives after twice the step of the ot
 )
 
 # Without labels
-
-ex_room_for_luck = Value(  # the number of injective maps from 5 concepts to 32 components
-    math.perm(32, 5),
-    rtol=1e-9,
-    right="So many possible matches make a high score by chance more likely.",
-    mistakes={
-        "That is the number of sets; which concept gets which matters, too.": math.comb(32, 5),
-        "No two concepts share a component.": 32**5,
-        "Assign a component to one concept after the other; there are five concepts.": 5.0**32,
-    },
-)
-
-ex_presence = Value(  # the mean of exp(z) of a standardised variable with two values, both ways
-    [0.1 * np.exp(3) + 0.9 * np.exp(-1 / 3), 0.1 * np.exp(-3) + 0.9 * np.exp(1 / 3)],
-    right="The penalty is smaller where the larger value stands for the absence of a rare concept.",
-    mistakes={
-        "That is exp of the mean, which is 1 for both; the mean of exp was asked for.": [1.0, 1.0],
-        "These values have variance q (1 - q); divide by its root first.": [1.060314, 1.035311],
-    },
-)
 
 
 ex_best_of_many = Value(  # the largest η², the squared correlation with a label of two values

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from conceptnb.exercises.engine import Construction, Value
+from conceptnb.exercises.engine import Construction
 
 # A table of environments
 
@@ -32,20 +32,4 @@ ex_plan = Construction(  # of Assumption 4: the rank of M, and each concept in t
     _plan,
     kind=dict,
     right="Rank 3, and every concept twice or more. That is needed for Assumption 4, not enough.",
-)
-
-
-# A list of questions
-
-_GAIN = np.array([1, 0, 0, 1, 0, 0, 1, -1])  # steered minus baseline
-
-ex_paired = Value(  # the paired gain of eight answers and its standard error
-    [_GAIN.mean(), _GAIN.std(ddof=1) / 8**0.5],
-    entries="mean gain, its standard error",
-    right="A gain of a quarter on eight questions is only one standard error.",
-    mistakes={
-        "The second is the standard deviation; divide by the root of 8.": [0.25, _GAIN.std(ddof=1)],
-        "You subtracted the other way round.": lambda x: x * [-1.0, 1.0],
-        "The error is that of paired differences, not of the steered answers.": [0.25, 0.182981],
-    },
 )
