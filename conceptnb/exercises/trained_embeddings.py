@@ -128,9 +128,7 @@ ex_within = Value(  # the correlation of what is left when the mean of each valu
     _within,
     atol=0.01,
     right="The rest of the overall correlation is due to the factor, which both represent.",
-    mistakes={
-        "That is the overall correlation: the means of values are still in it.": 0.828956,
-    },
+    mistakes={"That is the overall correlation: the means of values are still in it.": 0.828956},
 )
 
 ex_chance = Value(  # the mean largest canonical correlation of independent samples, by simulation
@@ -317,9 +315,7 @@ ex_longer_step = Value(  # the share that arrives after twice the step of the ot
     _longer_step,
     rtol=0.02,
     right="The direction was right; the step was too short.",
-    mistakes={
-        "That is the share that does not arrive.": lambda x: 1 - x,
-    },
+    mistakes={"That is the share that does not arrive.": lambda x: 1 - x},
 )
 
 # Without labels

@@ -21,15 +21,15 @@ from conceptnb.core.validation import Array
 Row = Mapping[str, Any]  # of a results file
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+_LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
 
 INK = "#1f2933"
 MUTED = "#5b6670"
 FAINT = "#b8bfc5"  # what lies behind the data and is not to be told apart
 CARD = "#fcfcfa"
 BLUES = "cividis"  # sequential and safe for colour-blind readers
-WIDTH = 7.2  # inches: the width of a page's text column
+_WIDTH = 7.2  # inches: the width of a page's text column
 
 P = ParamSpec("P")
 
@@ -88,8 +88,14 @@ def new_figure(
 
     The axes have shape (n_rows, n_columns); `subplots` go to `matplotlib.pyplot.subplots`.
     """
-    given = {"figsize": (WIDTH, height), "layout": "constrained", "squeeze": False, **subplots}
+    given = {"figsize": (_WIDTH, height), "layout": "constrained", "squeeze": False, **subplots}
     return plt.subplots(n_rows, n_columns, **given)
+
+
+def series_style(k: int, *parts: str) -> dict[str, Any]:
+    """Return colour, marker and line of the k-th series, or of these what `parts` names."""
+    every = {"color": PALETTE[k], "marker": _MARKERS[k], "linestyle": _LINES[k]}
+    return {part: every[part] for part in parts or every}
 
 
 def share_legend(
