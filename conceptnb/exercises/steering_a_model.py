@@ -21,7 +21,6 @@ ex_best_voice = Value(  # the best MC1 with one source, and with one for each ca
     entries="one source for all, one source per category",
     right="A steering vector is like one source for all; a matrix may be like one per category.",
     mistakes={
-        "The other way round: one source for all comes first.": lambda x: x[::-1],
         "For one source, average over categories, then take the best.": lambda x: x[[1, 1]],
         "By category, take the best source in each column; then average.": lambda x: x[[0, 0]],
     },
@@ -40,7 +39,6 @@ ex_popularity = Value(  # the mean MC1 of questions by popularity of their first
     entries="more popular, less popular",
     right="As expected if the model has learned how often each falsehood is told.",
     mistakes={
-        "The other way round: the more popular misconceptions come first.": lambda x: x[::-1],
         "That is the mean over all questions, twice.": lambda x: np.full(2, x.mean()),
     },
 )

@@ -81,7 +81,6 @@ ex_stuck_runs = Value(  # linear runs well above the oracle: the stored losses o
     entries="authors' protocol, best estimator",
     right="The loss shows which runs are stuck; the search by atoms leaves none.",
     mistakes={
-        "The authors' protocol comes first, then the best estimator.": lambda x: x[::-1],
         "Count runs, not rows: every row has five.": lambda x: np.ceil(x / 5),
         "There are thirty linear runs of each: count those above, not below.": lambda x: 30 - x,
     },

@@ -42,12 +42,8 @@ def measure_spread(result: results.Result) -> dict[str, Any]:
     columns = []
     for key in grouped(by_kernel[""], sample.by):
         for column in sample.columns:
-            values = np.array(
-                [
-                    [run[column] for run in grouped(rows, sample.by)[key]]
-                    for rows in by_kernel.values()
-                ]
-            )  # (kernels, runs)
+            groups = [grouped(rows, sample.by)[key] for rows in by_kernel.values()]
+            values = np.array([[run[column] for run in group] for group in groups])  # by kernel
             n = values.shape[1]
             over_kernels = float(np.sqrt(values.var(axis=0, ddof=1).mean()))
             over_seeds = float(values.mean(axis=0).std(ddof=1)) if n > 1 else 0.0
