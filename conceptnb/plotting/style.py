@@ -21,8 +21,8 @@ from conceptnb.core.validation import Array
 Row = Mapping[str, Any]  # of a results file
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-_LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
 
 INK = "#1f2933"
 MUTED = "#5b6670"
@@ -94,7 +94,7 @@ def new_figure(
 
 def series_style(k: int, *parts: str) -> dict[str, Any]:
     """Return colour, marker and line of the k-th series, or of these what `parts` names."""
-    every = {"color": PALETTE[k], "marker": _MARKERS[k], "linestyle": _LINES[k]}
+    every = {"color": PALETTE[k], "marker": MARKERS[k], "linestyle": LINES[k]}
     return {part: every[part] for part in parts or every}
 
 
