@@ -47,19 +47,13 @@ def main(arguments: list[str] | None = None) -> int:
         shutil.rmtree(environment, ignore_errors=True)
         venv.create(environment, with_pip=True, symlinks=True)
     python = str(environment / "bin" / "python")
-    package = ["--no-deps", "--no-build-isolation", "-e", str(ROOT)]
-    if _run([python, "-m", "pip", "install", "--quiet", "uv"]):
-        uv = [str(environment / "bin" / "uv"), "pip", "install", "--quiet", "--python", python]
-        done = _run([*uv, "-r", str(LOCK)]) and _run([*uv, *package])
-    else:
-        done = False
-    if not done:
+    pip = [python, "-m", "pip", "install", "--quiet"]
+    uv = [str(environment / "bin" / "uv"), "pip", "install", "--quiet", "--python", python]
+    if not (_run([*pip, "uv"]) and _installed_by(uv)):
         print("uv did not do it: pip does, which takes a few minutes", flush=True)
-        pip = [python, "-m", "pip", "install", "--quiet"]
-        done = _run([*pip, "-r", str(LOCK)]) and _run([*pip, *package])
-    if not done:
-        print("set-up failed: the message above says at what", file=sys.stderr)
-        return 1
+        if not _installed_by(pip):
+            print("set-up failed: the message above says at what", file=sys.stderr)
+            return 1
     stamp.write_text(_wanted(), encoding="utf-8")
     return 0
 
@@ -84,6 +78,12 @@ def _belongs_here(environment: Path) -> bool:
     return settings.is_file() and f"version = {sys.version.split()[0]}" in settings.read_text(
         encoding="utf-8"
     )
+
+
+def _installed_by(command: list[str]) -> bool:
+    """Install what the lock pins, then the package, by a command such as ``pip install``."""
+    package = ["--no-deps", "--no-build-isolation", "-e", str(ROOT)]
+    return _run([*command, "-r", str(LOCK)]) and _run([*command, *package])
 
 
 def _run(command: list[str]) -> bool:

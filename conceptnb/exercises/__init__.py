@@ -7,14 +7,16 @@ The exercise with the label ``ex-NAME`` has the check ``check.ex_NAME``::
     answer = ...
     check.ex_distance(answer)
 
-Each part of the book has one file here, imported when the first of its exercises is used, so that
-the first parts need no torch. A plain dictionary there is a `Choice`.
+Each part of the book has two files here: PART.toml for exercises that are words and numbers alone,
+and PART.py for those that compute something. That one is imported when the first of its exercises
+is used, so that the first parts need no torch.
 """
 
 from __future__ import annotations
 
 import importlib
 import re
+import tomllib
 from functools import cache
 from pathlib import Path
 
@@ -29,21 +31,29 @@ def exercises() -> dict[str, Exercise]:
 
 
 @cache
-def _parts() -> dict[str, str]:
-    """Return the module that declares each exercise, read off the sources, importing none."""
-    found: dict[str, str] = {}
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        for name in re.findall(r"^(ex_\w+) = ", path.read_text(encoding="utf-8"), re.MULTILINE):
-            if name in found:
-                raise RuntimeError(f"{name} is declared in {found[name]}.py and {path.name}")
-            found[name] = path.stem
+def _parts() -> dict[str, Path]:
+    """Return the file that declares each exercise, read off the sources, importing none."""
+    found: dict[str, Path] = {}
+    for path in sorted(Path(__file__).parent.glob("*.*")):
+        if path.suffix in (".py", ".toml"):
+            text = path.read_text(encoding="utf-8")
+            for name in re.findall(r"^\[?(ex_\w+)(?:\]| = )", text, re.MULTILINE):
+                if name in found:
+                    raise RuntimeError(f"{name} is declared in {found[name].name} and {path.name}")
+                found[name] = path
     return found
 
 
 @cache
 def _load(name: str) -> Exercise:
-    declared = getattr(importlib.import_module(f"{__name__}.{_parts()[name]}"), name)
-    return Choice(declared) if isinstance(declared, dict) else declared
+    path = _parts()[name]
+    if path.suffix == ".py":
+        return getattr(importlib.import_module(f"{__name__}.{path.stem}"), name)
+    declared = tomllib.loads(path.read_text(encoding="utf-8"))[name]
+    if "answer" not in declared:
+        return Choice(declared)
+    mistakes = {says: wrong for wrong, says in declared.pop("mistakes")}
+    return Value(declared.pop("answer"), mistakes=mistakes, **declared)
 
 
 def __getattr__(name: str) -> Exercise:

@@ -21,52 +21,6 @@ from conceptnb.studies.limits_report import study_rows
 
 # The contrastive algorithm
 
-ex_peak_of_a_head = Value(  # where the tied head -h²/2 + 1.4 h is largest: equation (87)
-    1.4,
-    rtol=1e-6,
-    atol=1e-3,
-    right="The curvature -1/2 makes σ the unit, and the peak lies on the concept plane.",
-    mistakes={
-        "Compare with -(h - c)²/2 = -h²/2 + c h + const: c is γ itself.": 0.7,
-        "That is the constant. Where is the quadratic largest?": 0.98,
-        "The sign: -h²/2 + 1.4 h grows with h at 0.": -1.4,
-    },
-)
-
-ex_gamma_zero = Value(  # for which designs one centre per atom suffices: (87) against the log-odds
-    [True, True, False],
-    entries="designs (a), (b), (c)",
-    right="A bias shifts an atom's centres alike. The authors' designs are of the third kind.",
-    mistakes={
-        "An atom's bias is one number. Can it stand at two valuations at once?": [1] * 3,
-        "In (b) both environments of the atom have one centre, so one bias will do.": [1, 0, 0],
-        "With γ = 0 the centre of environment e is h = 0; a bias in the encoder moves it.": [0] * 3,
-    },
-)
-
-ex_luck = Value(  # the starts for a success with probability 0.99, by trying numbers in turn
-    [
-        next(s for s in range(1, 99) if 1 - (1 - 0.6**4) ** s >= 0.99),
-        next(s for s in range(1, 99) if (1 - 0.4**s) ** 4 >= 0.99),
-    ],
-    rtol=1e-6,
-    entries="joint starts, starts of each atom",
-    right="Seven starts of each atom cost as much as seven joint ones, of which 34 are needed.",
-    mistakes={
-        "Round up: with fewer the probability is below 0.99.": [33, 6],
-        "The other way round: joint starts come first.": [7, 34],
-        "The joint start succeeds with 0.6⁴, not with 0.6.": [6, 7],
-        "All four atoms have to be found: each with probability 0.99 to the power 1/4.": [34, 6],
-    },
-)
-
-ex_unit = {  # in which unit a tied head learns valuations: Lemma 3 and (87)
-    "sigma": "Right. h = ±<a, z>/σ up to a shift: with σ known, differences of valuations are "
-    "learned in absolute units.",
-    "variance": "The curvature of the log-odds in <a, z> is 1/2σ², the head's in h 1/2. What is h?",
-    "free": "A free β could absorb any unit. Here β is tied to 1/2.",
-}
-
 
 def _fewer_starts(gaps: Array) -> str | None:
     if gaps.min() < -1e-3:
@@ -111,21 +65,6 @@ ex_hard_seed = Value(  # the seed whose weakest valuation varies least, from the
     },
 )
 
-_TWICE = np.array([1.0, 2 * np.sqrt(2)])
-
-ex_five_seeds = Value(  # the error of a mean of five, and twice that of a difference of two means
-    np.sqrt(0.08**2 / 5) * _TWICE,
-    rtol=0.03,
-    entries="standard error of the mean, surprising difference",
-    right="The paper's 0.86 and a mean of 0.95 do not contradict each other.",
-    mistakes={
-        "0.08 is the deviation of a single problem; a mean of five varies less.": 0.08 * _TWICE,
-        "Both means of a difference vary: their variances add.": lambda x: x * [1, 0.5**0.5],
-        "One standard error is not surprising; two standard errors are.": lambda x: x * [1, 0.5],
-        "Deviations go with the root of the number of problems.": 0.016 * _TWICE,
-    },
-)
-
 
 def _stuck_runs() -> list[int]:
     def count(stored: results.Result) -> int:
@@ -142,7 +81,6 @@ ex_stuck_runs = Value(  # linear runs well above the oracle: the stored losses o
     entries="authors' protocol, best estimator",
     right="The loss shows which runs are stuck; the search by atoms leaves none.",
     mistakes={
-        "The authors' protocol comes first, then the best estimator.": lambda x: x[::-1],
         "Count runs, not rows: every row has five.": lambda x: np.ceil(x / 5),
         "There are thirty linear runs of each: count those above, not below.": lambda x: 30 - x,
     },
@@ -191,21 +129,6 @@ ex_which_atom_folds = Value(  # which atoms the null space of M reaches through 
     },
 )
 
-ex_fewer_than_n = {  # what squares (v - b)² leave open for a linear encoder: Definition 4
-    "sign": "Right. A matrix of rank one has one eigenvector, known up to its sign, and "
-    "Definition 4 leaves signs free.",
-    "direction": "The Hessian of g_e in x has rank one: what is its eigenvector?",
-    "side": "A fold needs a nonlinear encoder. Can a linear one fold?",
-    "nothing": "-h and h have the same square. Which of them is learned?",
-}
-
-ex_wrong_parabola = {  # whose log-odds a parabola in the valuation fits worst: Appendix C
-    "gaussian": "Its log-odds are a parabola to rounding: that is (86).",
-    "student": "Its tails are wrong, but it is a function of the valuation alone.",
-    "window": "Constant where samples can be, so nothing is left over but the edge.",
-    "enforced": "It divides by the base's density of the valuation: a function of the valuation.",
-    "averaged": "Right. It averages over what else varies: no function of the valuation alone.",
-}
 
 ex_noise_ceiling = Value(  # which share of the loss in R² the noise explains, from the stored study
     lambda: (1 - _noisiest()[1]) / (1 - _noisiest()[0]),
@@ -228,43 +151,6 @@ def _noisiest() -> tuple[float, float]:
 
 # What the metrics mean
 
-ex_r2_forgives = Value(  # which maps of a representation leave R² and MCC as they are: Section 6
-    [[True] * 4, [True, True, True, False]],
-    entries="rows are R² and MCC; columns are permutation, scaling with sign, shift, mixing",
-    right="What Definition 4 leaves open does not change MCC; R² is unchanged by mixing, too.",
-    mistakes={
-        "Mixing changes correlations with single columns, and so it changes MCC.": [[1] * 4] * 2,
-        "R² looks at the span of all columns, which mixing does not change.": [[1, 1, 1, 0]] * 2,
-        "MCC takes absolute correlations: sign does not matter.": [[1, 1, 1, 1], [1, 0, 1, 0]],
-        "R² comes first, then MCC.": lambda x: x[::-1],
-    },
-)
-
-_ANGLES = np.deg2rad([0, 15, 30, 45])
-
-ex_45 = Value(  # the MCC of two independent concepts rotated by an angle: Section 6
-    np.cos(_ANGLES),
-    entries="0, 15, 30 and 45 degrees",
-    right="No rotation of two concepts has a lower MCC than 0.71, and each has R² = 1.",
-    mistakes={
-        "From 45 degrees on, the sine is larger; before it, the cosine.": np.sin(_ANGLES),
-        "Both concepts are matched alike: no averaging with the sine.": (1 + np.sin(2 * _ANGLES))
-        ** 0.5
-        / 2,
-    },
-)
-
-ex_worst_rotation = Value(  # the lowest MCC of an orthogonal mixture of four independent concepts
-    np.sqrt(1 / 4),
-    right="1/√n, where a Hadamard matrix exists. R² stays 1.",
-    mistakes={
-        "That is the bound in two dimensions; here four columns can share a concept.": 0.5**0.5,
-        "The rows have length 1: four equal entries are 1/2 each, not 1/4.": 0.25,
-        "An orthogonal mixture keeps all information, so R² is 1; its MCC is not.": 1.0,
-        "A correlation of 0 with every column would leave nothing of the concept.": 0.0,
-    },
-)
-
 
 def _folded(target: Array, folded: Array, true: Array) -> str | None:
     found = mcc(target, folded)
@@ -282,16 +168,6 @@ ex_folded = Construction(  # what a folded representation matches, computed from
     "identifiability theorem has to count it as a failure.",
 )
 
-ex_match = Value(  # the MCC of two concepts from their correlations: Section 6
-    max(0.9 + 0.1, 0.3 + 0.8) / 2,
-    rtol=1e-6,
-    right="Permutations only: each concept has to be matched by a column of its own.",
-    mistakes={
-        "That is the mean over all pairs; the best one-to-one match is asked for.": 0.525,
-        "Taking the best column for each concept uses the first column twice.": 0.85,
-        "That is the match of the largest correlation. Is the sum of the other one larger?": 0.5,
-    },
-)
 
 # Against baselines
 
@@ -333,21 +209,6 @@ ex_ica_works = Construction(  # independent latents that are not Gaussian, by th
     _ica_works,
     right="Independent, with at most one Gaussian: that is all that ICA needs of latents.",
 )
-
-ex_thirty_two_codes = {  # the control of 32 columns: 32 columns that learned nothing
-    "chance": "Shuffled rows destroy every correlation. A random direction that is close to an "
-    "atom correlates with it in any sample.",
-    "cross-fitting": "That removes chance in the sample. These directions really are close.",
-    "random code": "Right. Its MCC is close to the classifier's, and it has learned nothing.",
-    "r²": "R² of 32 columns is one in three dimensions, whatever they are.",
-}
-
-ex_shared_square = {  # what the shared square does on data that do not need it: Appendix F
-    "vanishes": "The true log-odds have s = 0. Compare the two rows of deviations.",
-    "repairs": "Right. It repairs the log-odds where a representation mixes atoms, at the price of "
-    "leaving it mixed.",
-    "dominates": "Compare it with the parabola's: is it larger in every environment?",
-}
 
 
 def _ceiling(scores: Array) -> str | None:

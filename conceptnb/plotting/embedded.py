@@ -14,13 +14,12 @@ from conceptnb.core.validation import Array
 from conceptnb.embeddings.directions.evaluation import ValuationTable
 from conceptnb.embeddings.shapes3d.factors import factor_labels, hue_to_rgb
 from conceptnb.plotting.style import (
-    LINES,
-    MARKERS,
     MUTED,
     PALETTE,
     Row,
     new_figure,
     scatter_on_line,
+    series_style,
     share_legend,
     styled,
 )
@@ -95,10 +94,8 @@ def tables_2_to_4(
             centre, spread = _standardised(mean, std)
             x = np.arange(len(centre)) + 0.08 * (k - 1.5)
             hollow = {"markerfacecolor": "none"} if name.startswith("paper") else {}
-            ax.errorbar(
-                x, centre, spread, color=PALETTE[k], marker=MARKERS[k], linestyle=LINES[k],
-                markersize=4, linewidth=1, elinewidth=0.7, label=name, **hollow,
-            )  # fmt: skip
+            style = {**series_style(k), **hollow, "markersize": 4, "linewidth": 1}
+            ax.errorbar(x, centre, spread, elinewidth=0.7, label=name, **style)
         ticks = range(0, len(centre), 1 if len(centre) < 5 else 3)
         ax.set_xticks(ticks, [factor_labels(factor)[t] for t in ticks])
         ax.set_title(_words(factor))
@@ -164,7 +161,7 @@ def hue_readings(rows: Sequence[Row]) -> Figure:
         ax = axes[0, factors.index(row["factor"])]
         control = int(row["models"][0].endswith("-untrained"))
         y = np.full(len(row["canonical"]), names.index(row["reading"]) + 0.3 * control - 0.15)
-        style = {"marker": MARKERS[control], "color": PALETTE[control], "linestyle": "none"}
+        style = {**series_style(control), "linestyle": "none"}
         ax.plot(row["canonical"], y, markersize=3, alpha=0.6, **style)
         label = ("trained", "untrained")[control]
         ax.plot(row["canonical"][-1], y[-1], markersize=7, label=label, **style)
@@ -184,7 +181,7 @@ def valuation_plane(valuations: Array, labels: NDArray[np.integer], names: Seque
     figure, [[ax]] = new_figure(height=3.4)
     for value, name in enumerate(names):
         points = valuations[labels == value]
-        style = {"color": PALETTE[value], "marker": MARKERS[value]}
+        style = series_style(value, "color", "marker")
         ax.scatter(*points.T, s=12, alpha=0.55, linewidths=0, label=name, **style)
         ax.annotate(
             name, points.mean(axis=0), ha="center", va="center", fontweight="bold",

@@ -10,15 +10,7 @@ from numpy.typing import ArrayLike
 
 from conceptnb.core.scores import match_columns
 from conceptnb.core.validation import Array
-from conceptnb.plotting.style import (
-    LINES,
-    MARKERS,
-    MUTED,
-    PALETTE,
-    new_figure,
-    share_legend,
-    styled,
-)
+from conceptnb.plotting.style import MUTED, PALETTE, new_figure, series_style, share_legend, styled
 
 _SHOWN = 400  # points per environment
 
@@ -53,7 +45,7 @@ def loss_curves(held_out: Array, oracle: ArrayLike, names: Sequence[str]) -> Fig
     """
     figure, [[ax]] = new_figure(height=3.2)
     for k, curve in enumerate(held_out - np.asarray(oracle)[:, None]):
-        ax.plot(curve, color=PALETTE[k], linestyle=LINES[k], label=names[k])
+        ax.plot(curve, **series_style(k, "color", "linestyle"), label=names[k])
     ax.axhline(0, color=MUTED, linewidth=1)
     ax.set(xlabel="epoch", ylabel="loss above the oracle's (nats)")
     # Linear around zero, since a finite sample can put a model below the oracle.
@@ -64,11 +56,7 @@ def loss_curves(held_out: Array, oracle: ArrayLike, names: Sequence[str]) -> Fig
 
 @styled
 def recovered(
-    true: ArrayLike,
-    learned: ArrayLike,
-    *,
-    label: str = "learned $h_{}(x)$",
-    digits: int = 3,
+    true: ArrayLike, learned: ArrayLike, *, label: str = "learned $h_{}(x)$", digits: int = 3
 ) -> Figure:
     """Draw learned valuations (samples, n) against the true ones that MCC matches them with.
 
@@ -79,8 +67,8 @@ def recovered(
     rows, columns, correlations = match_columns(truth, found)
     figure, axes = new_figure(1, len(rows), height=3.0)
     for k, (ax, i, j, value) in enumerate(zip(axes[0], rows, columns, correlations, strict=True)):
-        ax.scatter(truth[:1500, i], found[:1500, j], s=6, color=PALETTE[k], marker=MARKERS[k],
-                   alpha=0.5)  # fmt: skip
+        style = series_style(k, "color", "marker")
+        ax.scatter(truth[:1500, i], found[:1500, j], s=6, alpha=0.5, **style)
         ax.set(
             title=f"Atom {i + 1}: correlation {value:+.{digits}f}",
             xlabel=f"true $\\langle a_{i + 1}, z\\rangle$",
@@ -116,9 +104,11 @@ def story(
     for ax, (title, values, names) in zip(axes[0], panels, strict=True):
         for e in range(labels.max() + 1):
             own = values[labels == e][:350]
-            colour, marker = (MUTED, ".") if e == 0 else (PALETTE[e - 1], MARKERS[e])
-            ax.scatter(*own.T, s=9, color=colour, marker=marker, alpha=0.35 if e == 0 else 0.6,
-                       linewidths=0, label="base" if e == 0 else f"environment {e}")  # fmt: skip
+            style = {"color": MUTED, "marker": ".", "alpha": 0.35, "label": "base"}
+            if e > 0:
+                style = {"color": PALETTE[e - 1], **series_style(e, "marker"), "alpha": 0.6}
+                style["label"] = f"environment {e}"
+            ax.scatter(*own.T, s=9, linewidths=0, **style)
         ax.set(title=title, xlabel=names[0], ylabel=names[1], xticks=[], yticks=[])
     share_legend(figure, 4, markerscale=2.2)
     return figure
@@ -137,7 +127,8 @@ def loss_against_mcc(
     for ax, (title, estimators) in zip(axes[0], runs.items(), strict=True):
         for i, (name, (excess, mcc)) in enumerate(estimators.items()):
             shown = np.maximum(excess, 1e-4) if log else excess
-            ax.plot(shown, mcc, MARKERS[i], color=PALETTE[i], ms=6, alpha=0.75, label=name)
+            style = {**series_style(i), "linestyle": "", "markersize": 6}
+            ax.plot(shown, mcc, alpha=0.75, label=name, **style)
         ax.set(xlabel="excess loss (nats)", title=title, ylim=(None, 1.02))
         ax.set_xscale("log" if log else "linear")
     axes[0, 0].set_ylabel("MCC")

@@ -15,13 +15,12 @@ from conceptnb.core.validation import Array
 from conceptnb.plotting.style import (
     BLUES,
     INK,
-    LINES,
-    MARKERS,
     MUTED,
     PALETTE,
     Row,
     draw_grid,
     new_figure,
+    series_style,
     styled,
 )
 from conceptnb.theory.counterexamples import ModelPair
@@ -59,7 +58,7 @@ def acceptance_rates(
     for k, (name, design) in enumerate(designs.items()):
         rates = [acceptance_rate(base, c, design.variance) for c in design.concepts(atoms)]
         margins = np.sort(design.check().valuation_margins)
-        style = {"color": PALETTE[k], "marker": MARKERS[k], "linestyle": LINES[k], "label": name}
+        style = {**series_style(k), "label": name}
         axes[0, 0].plot(np.arange(1, len(rates) + 1), np.sort(rates), **style)
         axes[0, 1].plot(np.arange(1, len(margins) + 1), margins, **style)
     axes[0, 0].set(yscale="log", xlabel="environment, sorted", ylabel="acceptance rate")
@@ -134,7 +133,7 @@ def instance_errors(rows: Sequence[Row]) -> Figure:
     figure, axes = new_figure(1, 2, height=3.2)
     for k, n in enumerate(sorted({row["n"] for row in rows})):
         chosen = [row for row in rows if row["n"] == n and row["M_right"]]
-        style = {"color": PALETTE[k], "marker": MARKERS[k], "linestyle": "", "markersize": 3}
+        style = {**series_style(k), "linestyle": "", "markersize": 3}
         d_z = np.array([row["d_z"] for row in chosen]) + 0.16 * (k - 1.5)
         error = [max(row["B_error"], 1e-16) for row in chosen]
         missing = [max(1 - row["correlation"], 1e-16) for row in chosen]
@@ -168,10 +167,8 @@ def error_curves(rows: Sequence[Row]) -> Figure:
         slope = np.polyfit(np.log10(xs), means, 1)[0]
         centre = 10**means
         bars = [centre - centre * 10**-spread, centre * 10**spread - centre]
-        axes[0, 0].errorbar(
-            xs, centre, bars, color=PALETTE[k], marker=MARKERS[k], linestyle=LINES[k],
-            capsize=2, label=f"{name}: slope {slope:.2f}",
-        )  # fmt: skip
+        style = {**series_style(k), "label": f"{name}: slope {slope:.2f}"}
+        axes[0, 0].errorbar(xs, centre, bars, capsize=2, **style)
     axes[0, 0].set(xscale="log", yscale="log", xlabel="samples per environment", ylabel="error")
     axes[0, 0].legend(fontsize=8.5)
     right = [np.mean([row["M_right"] for row in rows if row["samples"] == size]) for size in sizes]
@@ -213,7 +210,8 @@ def pair_p_values(rows: Sequence[Row]) -> Figure:
     height = np.arange(len(rows))[::-1]
     for k, (key, name) in enumerate(tests.items()):
         values = [max(row[key], 1e-30) for row in rows]
-        ax.plot(values, height + 0.15 * (1 - k), MARKERS[k], color=PALETTE[k], label=name)
+        style = {**series_style(k), "linestyle": "", "label": name}
+        ax.plot(values, height + 0.15 * (1 - k), **style)
     ax.axvline(0.01, color=INK, linestyle="--", linewidth=1)
     ax.set_yticks(height, [row["pair"] for row in rows])
     ax.set(xscale="log", xlim=(3e-31, 5), xlabel="p-value (at 1e-30: that or less)")

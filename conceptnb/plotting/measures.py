@@ -17,7 +17,7 @@ from conceptnb.core.conditioning import (
     matching_covariance,
 )
 from conceptnb.core.distributions import GaussianMixture
-from conceptnb.plotting.style import FAINT, INK, LINES, MARKERS, MUTED, PALETTE, new_figure, styled
+from conceptnb.plotting.style import FAINT, INK, MUTED, PALETTE, new_figure, series_style, styled
 
 
 @styled
@@ -36,7 +36,7 @@ def three_measures(
     for k, (name, Z) in enumerate(drawn.items()):
         ax, below = axes[:, k]
         ax.plot(*background.T, ".", color=FAINT, markersize=2)
-        ax.plot(*Z.T, MARKERS[k], color=PALETTE[k], markersize=2.5)
+        ax.plot(*Z.T, **series_style(k, "color", "marker"), linestyle="", markersize=2.5)
         ax.axline(tuple(concept.point), tuple(concept.point + along), color=INK, linewidth=1)
         ax.set(title=name, aspect="equal", xlabel="z₁", xlim=(-3.4, 3.4), ylim=(-3.4, 3.4))
         bins = np.linspace(-3.2, 3.2, 45)
@@ -61,10 +61,9 @@ def couplings(concepts: Sequence[Concept], correlations: Sequence[float]) -> Fig
         size, frame = np.linalg.eigh(covariance)
         angle = float(np.degrees(np.arctan2(frame[1, 1], frame[0, 1])))
         width, height = 2 * np.sqrt(np.maximum(size[::-1], 0))
-        ax.add_patch(
-            Ellipse((0, 0), width, height, angle=angle, fill=False, edgecolor=PALETTE[k],
-                    linestyle=LINES[k], linewidth=2, label=f"correlation {r:g}")
-        )  # fmt: skip
+        style = {**series_style(k, "color", "linestyle"), "label": f"correlation {r:g}"}
+        ellipse = Ellipse((0, 0), width, height, angle=angle, fill=False, linewidth=2, **style)
+        ax.add_patch(ellipse)
     for concept in concepts:
         for value in (-1, 1):
             x, y = concept.at([value]).point
@@ -81,7 +80,7 @@ def environments_against_dimension(n: int, largest: int) -> Figure:
     d_z = np.unique(np.geomspace(n, largest, 60).astype(int))
     figure, axes = new_figure(height=3.3)
     for k, (name, count) in enumerate(environments_needed(n, d_z).items()):
-        axes[0, 0].plot(d_z, count, color=PALETTE[k], linestyle=LINES[k], label=name)
+        axes[0, 0].plot(d_z, count, **series_style(k, "color", "linestyle"), label=name)
     axes[0, 0].set(
         xscale="log", yscale="log", xlabel="latent dimension", ylabel="environments, with the base",
         title=f"To learn {n} atoms",
@@ -111,7 +110,7 @@ def conditioning_against_intervening(
         for k, (name, q) in enumerate(found.items()):
             marginal = q.linear_image(np.eye(model.d)[[j]])
             density = np.exp(marginal.log_density(grid[:, None]))
-            ax.plot(grid, density, color=PALETTE[k], linestyle=LINES[k], label=name)
+            ax.plot(grid, density, **series_style(k, "color", "linestyle"), label=name)
         ax.set(title=f"Z{j + 1}" + (" (wanted)" if j == node else ""), ylim=(0, 1.35), yticks=[])
         ax.set_xlabel("value")
     axes[0, 0].set_ylabel("density")

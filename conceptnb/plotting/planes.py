@@ -23,11 +23,10 @@ from conceptnb.plotting.interactive import InteractiveFigure
 from conceptnb.plotting.style import (
     CARD,
     INK,
-    LINES,
-    MARKERS,
     MUTED,
     PALETTE,
     new_figure,
+    series_style,
     share_legend,
     styled,
 )
@@ -68,7 +67,7 @@ def level_sets(
         dots = ax.scatter(*view(points).T, c=colour, s=5, alpha=0.7, rasterized=True)
         for k, b in enumerate(valuations):
             line = view(concept.at([b]).point + along)
-            ax.plot(*line.T, color=PALETTE[1], linestyle=LINES[k], label=f"{b:g}")
+            ax.plot(*line.T, color=PALETTE[1], **series_style(k, "linestyle"), label=f"{b:g}")
     axes[0, 0].set(title="Latent space: lines", xlabel="$z_1$", ylabel="$z_2$")
     axes[0, 1].set(title="What is observed: curves", xlabel="$x_1$", ylabel="$x_2$")
     share_legend(figure, len(valuations), title="level sets, $\\langle a, z\\rangle =$")
@@ -78,10 +77,7 @@ def level_sets(
 
 @styled
 def conditioned_points(
-    base: GaussianMixture,
-    concept: Concept,
-    variances: Sequence[float],
-    rng: np.random.Generator,
+    base: GaussianMixture, concept: Concept, variances: Sequence[float], rng: np.random.Generator
 ) -> Figure:
     """Draw a base in two dimensions and its conditioning with several variances (Definition 3)."""
     figure, axes = new_figure(1, len(variances), height=2.9, sharex=True, sharey=True)
@@ -115,10 +111,9 @@ def valuation_densities(
     v = np.linspace(image.means.min() - spread, image.means.max() + spread, 800)
     figure, [[ax]] = new_figure(height=3.3)
     for k, (name, Z) in enumerate(samples.items()):
-        ax.hist(
-            concept.valuation(Z)[:, 0], 80, density=True, histtype="step",
-            color=PALETTE[2 + k], linestyle=LINES[k], linewidth=1.4, label=name,
-        )  # fmt: skip
+        style = {"color": PALETTE[2 + k], **series_style(k, "linestyle"), "label": name}
+        values = concept.valuation(Z)[:, 0]
+        ax.hist(values, 80, density=True, histtype="step", linewidth=1.4, **style)
     q = np.exp(-((v - concept.b[0]) ** 2) / (2 * variance))
     ax.plot(v, np.exp(image.log_density(v[:, None])), color=MUTED, linestyle="--", label="base $p$")
     ax.plot(v, np.exp(conditional.log_density(v[:, None])), color=PALETTE[0], label="exact $p_C$")
@@ -149,9 +144,9 @@ def acceptance_curves(
         interval = [stats.binomtest(int(c), n).proportion_ci(method="exact") for c in counts]
         rates = np.array(counts) / n
         bars = np.abs(np.array([[i.low, i.high] for i in interval]).T - rates)
-        style = {"color": PALETTE[k], "label": f"$\\sigma^2 = {variance:g}$"}
-        ax.plot(grid, predicted, linestyle=LINES[k], **style)
-        ax.errorbar(grid, rates, bars, color=PALETTE[k], marker=MARKERS[k], linestyle="", ms=4)
+        label = f"$\\sigma^2 = {variance:g}$"
+        ax.plot(grid, predicted, **series_style(k, "color", "linestyle"), label=label)
+        ax.errorbar(grid, rates, bars, **series_style(k, "color", "marker"), linestyle="", ms=4)
     ax.set(xlabel="valuation $b$", ylabel="acceptance rate", yscale="log", ylim=(0.3 / n, 1.5))
     ax.legend(title="lines: Lemma 4; marks: counted", loc="lower center", ncols=len(variances))
     return figure
@@ -170,7 +165,7 @@ def noise_trade_off(base: GaussianMixture, concept: Concept, variances: ArrayLik
         (1000 * nats * rates, "1000 draws tell", "nats"),
     ]
     for k, (ax, (values, title, label)) in enumerate(zip(axes[0], panels, strict=True)):
-        ax.plot(grid, values, color=PALETTE[k], marker=MARKERS[k], markevery=4)
+        ax.plot(grid, values, **series_style(k, "color", "marker"), markevery=4)
         ax.set(title=title, ylabel=label, xlabel="$\\sigma^2$", xscale="log", yscale="log")
     return figure
 
@@ -182,7 +177,7 @@ def _parallel_planes(pieces: list[_Piece], arrow: Array) -> Figure:
     for k, (b, corners, points) in enumerate(pieces):
         ax.plot_surface(*corners, color=PALETTE[k], alpha=0.25)
         label = f"$\\langle a, z\\rangle = {b:g}$"
-        ax.scatter(*points.T, color=PALETTE[k], marker=MARKERS[k], s=16, label=label)
+        ax.scatter(*points.T, **series_style(k, "color", "marker"), s=16, label=label)
     start, normal = arrow[0], arrow[1] - arrow[0]
     ax.quiver(*start, *normal, color=INK, linewidth=1.8, arrow_length_ratio=0.15)
     ax.text(*(start + 1.1 * normal), "$a$", color=INK, fontsize=13)

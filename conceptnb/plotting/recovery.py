@@ -12,17 +12,17 @@ from numpy.typing import ArrayLike
 
 from conceptnb.core.validation import Array
 from conceptnb.plotting.style import (
-    LINES,
-    MARKERS,
     MUTED,
     PALETTE,
     Row,
     new_figure,
+    series_style,
     share_legend,
     styled,
 )
 
-_BAR: dict[str, Any] = {"capsize": 2, "linewidth": 1.2}  # a standard deviation to either side
+# A standard deviation to either side.
+_BAR: dict[str, Any] = {"linestyle": "", "capsize": 2, "linewidth": 1.2}
 
 
 @styled
@@ -48,10 +48,8 @@ def scores_by_level(rows: Sequence[Row], axis: str, *, log: bool = False) -> Fig
         own = {row["level"]: row for row in rows if row["series"] == name}
         for ax, metric in zip(axes[0], ("r2", "mcc", "excess_loss"), strict=True):
             mean, std = (_column(own, levels, f"{metric}_{part}") for part in ("mean", "std"))
-            ax.errorbar(
-                _beside(places, k, len(series), log), mean, yerr=std, color=PALETTE[k],
-                linestyle=LINES[k], marker=MARKERS[k], capsize=2, linewidth=1.4, label=name,
-            )  # fmt: skip
+            x, style = _beside(places, k, len(series), log), series_style(k)
+            ax.errorbar(x, mean, yerr=std, capsize=2, linewidth=1.4, label=name, **style)
         for ax, metric in zip(axes[0, :2], ("read_r2", "read_mcc"), strict=True):
             read = _column(own, levels, f"{metric}_mean")
             if np.isfinite(read).any():
@@ -79,7 +77,7 @@ def cost_by_dimension(rows: Sequence[Row]) -> Figure:
     titles = {"cpu_seconds": "CPU seconds per fit", "peak_gb": "Peak memory (GB)"}
     for k, (ax, name) in enumerate(zip(axes[0], titles, strict=True)):
         values = [row[name] for row in rows]
-        ax.plot(dimensions, values, color=PALETTE[k], marker=MARKERS[k], linestyle=LINES[k])
+        ax.plot(dimensions, values, **series_style(k))
         ax.set(title=titles[name], xlabel="latent dimension", xticks=dimensions,
                ylim=(0, 1.15 * max(values)))  # fmt: skip
     return figure
@@ -101,10 +99,8 @@ def scores_by_method(rows: Sequence[Row]) -> Figure:
                     if row["mixing"] == mixing and (row["n"], row["dz"], row["dx"]) == size
                 }
                 mean, std = (_column(own, methods, f"{metric}_{p}") for p in ("mean", "std"))
-                ax.errorbar(
-                    mean, height + 0.22 * (1 - k), xerr=std, label=f"(n, d_z, d_x) = {size}",
-                    fmt=MARKERS[k], color=PALETTE[k], **_BAR,
-                )  # fmt: skip
+                heights, style = height + 0.22 * (1 - k), series_style(k, "color", "marker") | _BAR
+                ax.errorbar(mean, heights, xerr=std, label=f"(n, d_z, d_x) = {size}", **style)
             ax.set(title=f"{metric.upper().replace('R2', 'R²')}, {mixing} mixing", xlim=(0, 1.04))
             ax.set_yticks(height, methods)
     share_legend(figure, 3)
@@ -120,7 +116,8 @@ def best_matches(true: ArrayLike, learned: Mapping[str, ArrayLike], atom: int = 
         outputs = np.asarray(values)
         correlations = [np.corrcoef(valuation, column)[0, 1] for column in outputs.T]
         best = int(np.nanargmax(np.abs(correlations)))
-        ax.scatter(valuation, outputs[:, best], s=5, color=PALETTE[k], marker=MARKERS[k], alpha=0.5)
+        style = series_style(k, "color", "marker")
+        ax.scatter(valuation, outputs[:, best], s=5, alpha=0.5, **style)
         title, x_label = f"{name}\n{correlations[best]:+.2f}", f"true, atom {atom + 1}"
         ax.set(title=title, xlabel=x_label, yticks=[])
     return figure
@@ -150,9 +147,9 @@ def tables_1_and_7(
             series[name] = [(found[k][f"{metric}_mean"], found[k][f"{metric}_std"]) for k in keys]
         for i, (name, values) in enumerate(series.items()):
             mean, std = np.array(values, dtype=float).T
-            colour = (PALETTE[6], PALETTE[0], PALETTE[1])[i]
-            heights, style = height + 0.25 * (1 - i), {"fmt": MARKERS[i], "color": colour}
-            ax.errorbar(mean, heights, xerr=std, label=name, **style, **_BAR)
+            style = {"color": (PALETTE[6], PALETTE[0], PALETTE[1])[i], **_BAR, "label": name}
+            style |= series_style(i, "marker")
+            ax.errorbar(mean, height + 0.25 * (1 - i), xerr=std, **style)
         told = {(r["mixing"], r["n"], r["dz"], r["dx"]): r[f"{metric}_mean"] for r in supervised}
         if told:
             ax.plot([told[k] for k in keys], height, "|", color=MUTED, markersize=15,

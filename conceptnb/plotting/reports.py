@@ -9,11 +9,11 @@ from matplotlib.figure import Figure
 
 from conceptnb.plotting.style import (
     INK,
-    MARKERS,
     MUTED,
     PALETTE,
     new_figure,
     scatter_on_line,
+    series_style,
     styled,
 )
 from conceptnb.plotting.summaries import concept_dots
@@ -43,7 +43,7 @@ def valuations_by_environment(report: ConceptReport) -> Figure:
             colour = PALETTE[0] if looked else MUTED
             ax.plot([low, high], [e, e], color=colour, linewidth=3 if looked else 1.2)
             face = colour if looked else "white"
-            ax.plot(middle, e, MARKERS[0], color=colour, markerfacecolor=face, markersize=7)
+            ax.plot(middle, e, "o", color=colour, markerfacecolor=face, markersize=7)
         middle = np.median(learned[table.environment == 0, k])
         ax.axvline(middle, color=INK, linewidth=0.8, linestyle=":")
         ax.set(title=concept, xlabel="learned valuation")
@@ -62,8 +62,8 @@ def valuations_by_value(report: DirectionReport) -> Figure:
         for k, name in enumerate(found.concept.classes_):
             own = found.valuations[found.labels == name]
             places = k + scatter_on_line(len(own), 0.3)
-            colour, marker = PALETTE[k % len(PALETTE)], MARKERS[k % len(MARKERS)]
-            ax.plot(own, places, marker, markersize=2.5, alpha=0.6, color=colour)
+            style = {**series_style(k % len(PALETTE)), "linestyle": "", "markersize": 2.5}
+            ax.plot(own, places, alpha=0.6, **style)
             ax.plot([own.mean()] * 2, [k - 0.35, k + 0.35], color=INK, linewidth=2)
         ax.set_yticks(range(len(found.concept.classes_)), found.concept.classes_)
         ax.set(title=f"{found.factor} (η² {found.eta2:.2f})", xlabel="valuation")

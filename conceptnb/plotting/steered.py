@@ -8,16 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from conceptnb.plotting.style import (
-    LINES,
-    MARKERS,
-    PALETTE,
-    Row,
-    draw_grid,
-    new_figure,
-    share_legend,
-    styled,
-)
+from conceptnb.plotting.style import Row, draw_grid, new_figure, series_style, share_legend, styled
 from conceptnb.studies import steering_analysis as analysis
 
 
@@ -31,8 +22,7 @@ def strength_curves(points: Mapping[str, Mapping[str, Sequence[float]]]) -> Figu
     titles = {"mc1": "MC1", "kl": "KL (nats)", "ce": "cross-entropy (nats)"}
     for ax, (key, title) in zip(axes[0], titles.items(), strict=True):
         for i, (label, values) in enumerate(points.items()):
-            style = {"color": PALETTE[i], "marker": MARKERS[i], "ls": LINES[i], "label": label}
-            ax.plot(values["alpha"], values[key], **style)
+            ax.plot(values["alpha"], values[key], label=label, **series_style(i))
         ax.set(title=title, xlabel="α")
     share_legend(figure, 2)
     return figure
@@ -51,8 +41,8 @@ def frontiers(
     for ax, (title, rows) in zip(axes[0], corpora.items(), strict=True):
         for i, technique in enumerate(techniques):
             points = analysis.along_alpha(list(map(dict, rows)), technique)
-            style = {"color": PALETTE[i], "marker": MARKERS[i], "ls": LINES[i], "ms": 4}
-            ax.plot(points["kl_asked"], points["mc1"], label=technique, **style)
+            style = {**series_style(i), "label": technique, "markersize": 4}
+            ax.plot(points["kl_asked"], points["mc1"], **style)
         ax.set(title=title, xlabel="KL, nats per token", xlim=(-0.02 * limit, limit))
         ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     axes[0, 0].set_ylabel("MC1")

@@ -29,7 +29,7 @@ MUTED = "#5b6670"
 FAINT = "#b8bfc5"  # what lies behind the data and is not to be told apart
 CARD = "#fcfcfa"
 BLUES = "cividis"  # sequential and safe for colour-blind readers
-WIDTH = 7.2  # inches: the width of a page's text column
+_WIDTH = 7.2  # inches: the width of a page's text column
 
 P = ParamSpec("P")
 
@@ -88,8 +88,14 @@ def new_figure(
 
     The axes have shape (n_rows, n_columns); `subplots` go to `matplotlib.pyplot.subplots`.
     """
-    given = {"figsize": (WIDTH, height), "layout": "constrained", "squeeze": False, **subplots}
+    given = {"figsize": (_WIDTH, height), "layout": "constrained", "squeeze": False, **subplots}
     return plt.subplots(n_rows, n_columns, **given)
+
+
+def series_style(k: int, *parts: str) -> dict[str, Any]:
+    """Return colour, marker and line of the k-th series, or of these what `parts` names."""
+    every = {"color": PALETTE[k], "marker": MARKERS[k], "linestyle": LINES[k]}
+    return {part: every[part] for part in parts or every}
 
 
 def share_legend(

@@ -10,13 +10,12 @@ from numpy.typing import ArrayLike
 
 from conceptnb.core.validation import Array
 from conceptnb.plotting.style import (
-    LINES,
-    MARKERS,
     MUTED,
     PALETTE,
     draw_grid,
     new_figure,
     scatter_on_line,
+    series_style,
     share_legend,
     styled,
 )
@@ -41,7 +40,7 @@ def concept_dots(
     names = list(next(iter(numbers.values())))
     width = 0.84 / len(numbers)
     for k, (model, concepts) in enumerate(numbers.items()):
-        style = {"color": PALETTE[k], "marker": MARKERS[k]}
+        style = series_style(k, "color", "marker")
         for place, name in enumerate(names):
             values = np.ravel(concepts[name])
             x = place + (k - (len(numbers) - 1) / 2) * width
@@ -82,8 +81,7 @@ def profiles(
         table = np.asarray(values, dtype=float)
         table = table.reshape(len(table), -1)
         here, mean, std = places[: len(table)], table.mean(axis=1), table.std(axis=1)
-        style = {"color": PALETTE[k], "marker": MARKERS[k], "linestyle": LINES[k]}
-        ax.plot(here, mean, label=name.replace("_", " "), **style)
+        ax.plot(here, mean, label=name.replace("_", " "), **series_style(k))
         ax.fill_between(here, mean - std, mean + std, color=PALETTE[k], alpha=0.15, linewidth=0)
     if chance is not None:
         ax.axhline(chance, color=MUTED, linestyle=":", linewidth=1.2, label="chance")

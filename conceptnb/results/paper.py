@@ -17,11 +17,6 @@ from conceptnb.results.show import Table
 __all__ = ["as_printed", "printed"]
 
 
-def _names() -> list[str]:
-    """Return the names that `printed` knows."""
-    return [name for name, content in _all().items() if isinstance(content, dict)]
-
-
 def printed(name: str) -> dict[str, Any]:
     """Return a copy of one of the paper's tables, as printed.
 
@@ -34,9 +29,10 @@ def printed(name: str) -> dict[str, Any]:
     >>> printed("table1_table7")["rows"][0]
     ['linear', 2, 3, 4, [0.98, 0.01], [0.98, 0.03]]
     """
-    if name not in _names():
-        raise ValueError(f"name={name!r} is none of the paper's tables: {', '.join(_names())}")
-    return copy.deepcopy(_all()[name])
+    tables = {table: content for table, content in _all().items() if isinstance(content, dict)}
+    if name not in tables:
+        raise ValueError(f"name={name!r} is none of the paper's tables: {', '.join(tables)}")
+    return copy.deepcopy(tables[name])
 
 
 def as_printed(name: str) -> Table:

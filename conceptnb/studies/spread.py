@@ -42,12 +42,8 @@ def measure_spread(result: results.Result) -> dict[str, Any]:
     columns = []
     for key in grouped(by_kernel[""], sample.by):
         for column in sample.columns:
-            values = np.array(
-                [
-                    [run[column] for run in grouped(rows, sample.by)[key]]
-                    for rows in by_kernel.values()
-                ]
-            )  # (kernels, runs)
+            groups = [grouped(rows, sample.by)[key] for rows in by_kernel.values()]
+            values = np.array([[run[column] for run in group] for group in groups])  # by kernel
             n = values.shape[1]
             over_kernels = float(np.sqrt(values.var(axis=0, ddof=1).mean()))
             over_seeds = float(values.mean(axis=0).std(ddof=1)) if n > 1 else 0.0
@@ -93,6 +89,8 @@ def outside(result: results.Result, runs: Sequence[Row]) -> list[str]:
             )
         column = entry["column"]
         mine, theirs = (np.mean([run[column] for run in r]) for r in (groups[key], kept))
+        # The tolerance is that of the mean of all sampled runs; of fewer seeds a mean varies more,
+        # by the square root of how many times fewer they are.
         tolerance = entry["tolerance"] * np.sqrt(max(1.0, entry["runs"] / len(kept)))
         if not abs(mine - theirs) <= tolerance:
             found.append(

@@ -54,7 +54,7 @@ def table6_of_model(rows: Sequence[Row]) -> pd.DataFrame:
         shown.append(
             {"technique": name, "α": entry["α"]}
             | {title: f"{entry[title][0]:.3f}" for title in ("MC1", "MC2", "CE", "KL")}
-            | {"MC1 gained": f"{mean:+.3f} [{low:+.3f}, {high:+.3f}]" if name != BASELINE else ""}
+            | {"MC1 gained": "" if name == BASELINE else f"{mean:+.3f} {_bracket(low, high, 3)}"}
         )
     return pd.DataFrame(shown).set_index("technique")
 
@@ -82,9 +82,10 @@ def compared(
     def accuracy(method: str) -> np.ndarray:
         if method == BASELINE:
             return accuracy_at_choice(rows, BASELINE)
-        if kl is not None:
-            return accuracy_at_kl(rows, method, kl)
-        return _at(rows, method, float(alpha or 0.0))
+        if alpha is not None:
+            return _at(rows, method, alpha)
+        assert kl is not None
+        return accuracy_at_kl(rows, method, kl)
 
     shown = []
     for one, other in pairs:
@@ -102,8 +103,8 @@ def gain_per_nat(rows: Sequence[Row], budget: float) -> pd.DataFrame:
     start, shown = accuracy_at_choice(rows, BASELINE), []
     for name in ORDER[1:]:
         curve = along_alpha(rows, name)
-        inside = [(kl, a) for kl, a in zip(curve["kl_asked"], curve["alpha"], strict=True) if a > 0]
-        inside = [(kl, a) for kl, a in inside if kl <= budget]
+        points = zip(curve["kl_asked"], curve["alpha"], strict=True)
+        inside = [(kl, alpha) for kl, alpha in points if alpha > 0 and kl <= budget]
         if not inside:
             continue
         kl, alpha = max(inside)

@@ -5,6 +5,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -170,12 +171,15 @@ def test_mistakes_of_yes_and_no_may_be_written_as_ones_and_zeros():
 
 
 def test_the_names_read_off_the_sources_are_those_that_the_parts_declare():
-    declared = [
+    folder = Path(check.__file__).parent
+    texts = [path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.toml"))]
+    declared = [name for text in texts for name in tomllib.loads(text)] + [
         name
         for module in pkgutil.iter_modules(check.__path__)
         for name in vars(importlib.import_module(f"{check.__name__}.{module.name}"))
         if name.startswith("ex_")
     ]
+    assert len(texts) == len({page.name[0] for page in (ROOT / "notebooks").glob("[0-5]*.md")})
     assert len(declared) == len(set(declared))
     assert set(declared) == set(EXERCISES)
 

@@ -24,10 +24,6 @@ _SECONDS_PER_CELL = 600
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
-class ChapterError(RuntimeError):
-    """A chapter did not run from its first cell to its last."""
-
-
 @dataclass(frozen=True)
 class Job:
     """One chapter to execute under one fingerprint."""
@@ -67,7 +63,7 @@ def execute(project: Project, workers: int = 2) -> list[Path]:
     status = pytest.main([*options, *nbmake, *parallel, *map(str, paths)], plugins=[keeper])
     if status != pytest.ExitCode.OK:
         failures = [f"notebooks/{stem}.md failed: {error}" for stem, error in keeper.errors.items()]
-        raise ChapterError("\n".join(failures) or f"nbmake stopped with status {int(status)}")
+        raise RuntimeError("\n".join(failures) or f"nbmake stopped with status {int(status)}")
     return [job.chapter for job in jobs]
 
 

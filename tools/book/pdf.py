@@ -27,14 +27,10 @@ _FOOTER = (
 )
 
 
-class PrintError(RuntimeError):
-    """The book could not be printed whole."""
-
-
 def build(project: Project, browser: Browser) -> Path:
     """Print the built site into ``_build/html/NAME.pdf`` and return its path."""
     if not (project.html / "index.html").is_file():
-        raise PrintError("the site is not built: run `make book` first")
+        raise RuntimeError("the site is not built: run `make book` first")
     target = project.html / f"{project.name}.pdf"
     joined = project.html / "_print.html"
     write_text(joined, join(project))
@@ -44,7 +40,7 @@ def build(project: Project, browser: Browser) -> Path:
         page.goto(joined.as_uri(), wait_until="load", timeout=120_000)
         missing = page.evaluate(_READY)
         if missing:
-            raise PrintError(f"pictures that do not load: {', '.join(missing)}")
+            raise RuntimeError(f"pictures that do not load: {', '.join(missing)}")
         page.pdf(
             path=target,
             prefer_css_page_size=True,
@@ -86,7 +82,7 @@ def read_page(project: Project, page: str) -> tuple[list[Tag], Tag]:
     head += [tag for tag in soup.select("head > script") if "mathjax" in str(tag).lower()]
     article = soup.select_one("article.bd-article")
     if article is None:
-        raise PrintError(f"{page}.html holds no article")
+        raise RuntimeError(f"{page}.html holds no article")
     for tag in article.select(_FOR_A_SCREEN):
         tag.decompose()
     return head, article

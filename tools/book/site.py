@@ -20,10 +20,6 @@ from tools.book.project import Project
 _REDIRECT = Path(__file__).with_name("redirect.html").read_text(encoding="utf-8")
 
 
-class SiteError(RuntimeError):
-    """The site could not be built without a warning."""
-
-
 def build(project: Project) -> bool:
     """Build the site unless it is up to date; return whether anything was built."""
     stamp, fingerprint = project.html / ".fingerprint", fingerprints.of_site(project)
@@ -93,7 +89,7 @@ def _run_sphinx(source: Path, output: Path, builder: str = "html") -> None:
         quiet=True,
     )
     if status != 0:
-        raise SiteError(
+        raise RuntimeError(
             "the site was not built: Sphinx reported the warnings above, and a warning is an "
             "error here. Each names its page under _build/source, which is gathered from "
             "book/ and notebooks/."

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from conceptnb.studies.runner import check_out
+
 if TYPE_CHECKING:
     import torch
 
@@ -35,8 +37,7 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     out = args.out or Path(f"shapes-{args.kind}.safetensors")
     if out.suffix != ".safetensors":
         raise ValueError(f"--out {out} has to end in .safetensors: that is what is written")
-    if out.exists() and not args.force:
-        raise FileExistsError(f"{out} exists: name another file with --out, or add --force")
+    check_out(out, args.force)
     plan = None if args.steps is None else clip.TrainingPlan(cycles=(clip.Cycle(args.steps),))
     training = clip.ClipTraining(args.kind, plan)
     if args.checkpoint is not None and args.checkpoint.exists():
@@ -66,5 +67,4 @@ def _save_weights(model: torch.nn.Module, path: Path) -> None:
         key: (value.half() if value.is_floating_point() else value).contiguous()
         for key, value in model.state_dict().items()
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
     save_file(state, path)
