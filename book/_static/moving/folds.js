@@ -33,8 +33,9 @@
       ["line", "c dashed", "environment 2"],
       ["line", "b dotted", "the fold at b₁"],
     ],
-    draw({ environments, first, second }, [ratios, learned, errors], { variance }) {
+    draw({ environments, first, second }, [ratios, learned, errors], { variance }, controls) {
       const two = environments === "2";
+      controls.second.enable(two);
       const valuations = two ? [first, second] : [first];
       const known = verdict(valuations) === "always";
 

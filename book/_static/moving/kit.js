@@ -137,7 +137,8 @@
     };
     input.addEventListener("input", () => { tell(); changed(); });
     tell();
-    return { field, ids: [id], read: () => Number(input.value), list };
+    const enable = (on) => { input.disabled = !on; };
+    return { field, ids: [id], read: () => Number(input.value), list, enable };
   };
 
   const choice = ({ name, label, options, value }, id, changed) => {

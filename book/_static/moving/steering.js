@@ -7,7 +7,7 @@
   Moving.define("steering", {
     maths: { points },
     controls: ({ techniques }) => [
-      { name: "technique", label: "technique", value: Object.keys(techniques)[0],
+      { name: "technique", label: "technique", value: Object.keys(techniques).at(-1),
         options: Object.fromEntries(Object.keys(techniques).map((name) => [name, name])) },
       { name: "strength", label: "strength α", min: 0, max: 3, step: 1, value: 2, say: String },
     ],

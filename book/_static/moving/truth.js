@@ -70,7 +70,8 @@
       if (norm(left) > 0.15) plane.arrow([0, 0], left, "c dotted");
 
       accuracies.start();
-      const grid = range(0, 180, 181);
+      const axis = (((Math.atan2(delta[1], delta[0]) / RADIANS) % 180) + 180) % 180; // of the shift: a narrow dip
+      const grid = [...range(0, 180, 181), axis].sort((a, b) => a - b);
       const curves = grid.map((degrees) => both(delta, stretch, degrees));
       accuracies.line(grid.map((degrees, k) => [degrees, curves[k][0]]), "b dashed");
       accuracies.line(grid.map((degrees, k) => [degrees, curves[k][1]]), "c dotted");
