@@ -51,9 +51,9 @@
         say: (power) => (10 ** power).toPrecision(2) },
     ],
     panels: [
-      { title: "Latent space", x: [-1.9, 1.9], y: [-1.9, 1.9], xLabel: "z₁", yLabel: "z₂", width: 300 },
-      { title: "Valuation", x: [-2.2, 2.2], y: [0, 1], xLabel: "valuation ⟨a, z⟩", yLabel: "density", width: 300 },
-      { title: "Acceptance rate", x: [-2.2, 2.2], y: [0, 1], xLabel: "requested valuation b", yLabel: "share kept", width: 300 },
+      { title: "Latent space", x: [-1.9, 1.9], y: [-1.9, 1.9], xLabel: "z₁", yLabel: "z₂", width: 300, height: 262 },
+      { title: "Valuation", x: [-2.2, 2.2], y: [0, 1], xLabel: "valuation ⟨a, z⟩", yLabel: "density", width: 300, height: 262 },
+      { title: "Acceptance rate", x: [-2.2, 2.2], y: [0, 1], xLabel: "requested valuation b", yLabel: "share kept", width: 300, height: 262 },
     ],
     legend: [
       ["dot", "grey", "base"],

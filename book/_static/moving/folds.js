@@ -23,9 +23,9 @@
       { name: "second", label: "valuation b₂ of environment 2", min: -1.5, max: 1.5, step: 0.05, value: 0.3, say: (b) => number(b) },
     ],
     panels: [
-      { title: "Log ratios", x: [-2, 2], y: [0, 25], xLabel: "true valuation", yLabel: "nats, up to a constant", width: 300 },
-      { title: "Line and fold", x: [-2, 2], y: [-2, 3.5], xLabel: "true valuation", yLabel: "learned valuation", width: 300 },
-      { title: "What the fold gets wrong", x: [-2, 2], y: [0, 25], xLabel: "true valuation", yLabel: "error in log ratio 2, nats", width: 300 },
+      { title: "Log ratios", x: [-2, 2], y: [0, 25], xLabel: "true valuation", yLabel: "nats, up to a constant", width: 300, height: 262 },
+      { title: "Line and fold", x: [-2, 2], y: [-2, 3.5], xLabel: "true valuation", yLabel: "learned valuation", width: 300, height: 262 },
+      { title: "What the fold gets wrong", x: [-2, 2], y: [0, 25], xLabel: "true valuation", yLabel: "error in log ratio 2, nats", width: 300, height: 262 },
     ],
     legend: [
       ["square", "ink", "data: two islands"],

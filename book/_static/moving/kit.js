@@ -104,7 +104,7 @@
 
     marks(points, look, shape = "dot", size = 2) {
       const d = points.map(([x, y]) => MARKS[shape](this.atX(x), this.atY(y), size)).join("");
-      this.inside.append(svg("path", { class: `mark ${look}`, d }));
+      this.inside.append(svg("path", { class: `glyph ${look}`, d }));
     }
 
     arrow([x0, y0], [x1, y1], look) {
@@ -112,7 +112,7 @@
       const turn = (Math.atan2(by - ay, bx - ax) * 180) / Math.PI;
       this.line([[x0, y0], [x1, y1]], look);
       this.inside.append(svg("path", {
-        class: `mark ${look}`, d: "M0,0l-10,-4.5v9z", transform: `translate(${bx} ${by}) rotate(${turn})`,
+        class: `glyph ${look}`, d: "M0,0l-10,-4.5v9z", transform: `translate(${bx} ${by}) rotate(${turn})`,
       }));
     }
 
@@ -157,7 +157,7 @@
     const sample = svg("svg", { viewBox: "0 0 26 12", width: 26, height: 12, "aria-hidden": "true" });
     if (kind === "line") sample.append(svg("path", { class: `line ${look}`, d: "M1,6H25" }));
     else if (kind === "area") sample.append(svg("path", { class: `area ${look}`, d: "M1,1H25V11H1Z" }));
-    else sample.append(svg("path", { class: `mark ${look}`, d: MARKS[kind](13, 6, 4) }));
+    else sample.append(svg("path", { class: `glyph ${look}`, d: MARKS[kind](13, 6, 4) }));
     return html("li", {}, sample, text);
   }));
 

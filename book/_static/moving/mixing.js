@@ -60,9 +60,9 @@
         options: { exact: "exact recovery, up to order, unit, sign and zero", affine: "best affine map of the observations" } },
     ],
     panels: [
-      { title: "Latent", x: [-2, 2], y: [-2, 2], xLabel: "z₁", yLabel: "z₂", width: 300, height: 310 },
-      { title: "Observed", x: [-2.8, 2.8], y: [-2.8, 2.8], xLabel: "x₁", yLabel: "x₂", width: 300, height: 310 },
-      { title: "Learned", x: [-2.8, 2.8], y: [-2.8, 2.8], xLabel: "first output", yLabel: "second output", width: 300, height: 310 },
+      { title: "Latent", x: [-2, 2], y: [-2, 2], xLabel: "z₁", yLabel: "z₂", width: 300, height: 290 },
+      { title: "Observed", x: [-2.8, 2.8], y: [-2.8, 2.8], xLabel: "x₁", yLabel: "x₂", width: 300, height: 290 },
+      { title: "Learned", x: [-2.8, 2.8], y: [-2.8, 2.8], xLabel: "first output", yLabel: "second output", width: 300, height: 290 },
     ],
     legend: [
       ["dot", "grey", "samples"],

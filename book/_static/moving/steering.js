@@ -17,9 +17,9 @@
       const kl = [0, 1.1 * top("kl")];
       const alpha = [0, 1.05 * top("alpha")];
       return [
-        { title: "Accuracy (MC1)", x: alpha, y: mc1, xLabel: "strength α", yLabel: "MC1", width: 300 },
-        { title: "Disturbance (KL)", x: alpha, y: kl, xLabel: "strength α", yLabel: "KL, nats per token", width: 300 },
-        { title: "Accuracy against disturbance", x: kl, y: mc1, xLabel: "KL, nats per token", yLabel: "MC1", width: 300 },
+        { title: "Accuracy (MC1)", x: alpha, y: mc1, xLabel: "strength α", yLabel: "MC1", width: 300, height: 262 },
+        { title: "Disturbance (KL)", x: alpha, y: kl, xLabel: "strength α", yLabel: "KL, nats per token", width: 300, height: 262 },
+        { title: "Accuracy against disturbance", x: kl, y: mc1, xLabel: "KL, nats per token", yLabel: "MC1", width: 300, height: 262 },
       ];
     },
     legend: [

@@ -48,8 +48,8 @@
       { name: "angle", label: "direction of its long axis", min: 0, max: 180, step: 1, value: 0, say: (a) => `${a}°` },
     ],
     panels: [
-      { title: "Shift, probe and noise", x: [-6, 10], y: [-7.5, 8.5], xLabel: "first coordinate", yLabel: "second coordinate", height: 342 },
-      { title: "Accuracy of two probes", x: [0, 180], y: [0.5, 1], xLabel: "direction of the long axis, degrees", yLabel: "accuracy", height: 342 },
+      { title: "Shift, probe and noise", x: [-6, 10], y: [-7.5, 8.5], xLabel: "first coordinate", yLabel: "second coordinate", height: 320 },
+      { title: "Accuracy of two probes", x: [0, 180], y: [0.5, 1], xLabel: "direction of the long axis, degrees", yLabel: "accuracy", height: 320 },
     ],
     legend: [
       ["line", "grey", "noise of false (left) and true statements, one σ"],
