@@ -1,7 +1,4 @@
-"""Figures that move: a still picture and data here, sliders and mathematics on the book's site.
-
-``book/_static/moving`` has one script per figure. In a notebook and on paper the still is shown.
-"""
+"""Figures that move: stills and data here; ``book/_static/moving`` has sliders and mathematics."""
 
 from __future__ import annotations
 
@@ -64,8 +61,7 @@ def _draw_mixing(atoms: np.ndarray) -> Figure:
             turned = np.outer([-atom[1], atom[0]], np.linspace(-2, 2, 101))
             for b in np.arange(-1.5, 2, 0.5):
                 line = view((b * atom / (atom @ atom))[:, None] + turned)
-                look = {"color": style.PALETTE[k], "ls": style.LINES[k], "lw": 1.1}
-                ax.plot(*line, label=f"atom {k + 1}", **look)
+                ax.plot(*line, style.LINES[k], c=style.PALETTE[k], lw=1.1, label=f"atom {k + 1}")
         ax.set(title=title, xlabel="1", ylabel="2", xticks=[], yticks=[])
     style.share_legend(figure, 2, title="level lines")
     return figure
