@@ -57,12 +57,12 @@
     controls: [
       { name: "strength", label: "strength of the mixing", min: 0, max: 1, step: 0.05, value: 0.5, say: (s) => number(s) },
       { name: "learner", label: "what is learned", value: "exact",
-        options: { exact: "exact recovery, up to order, unit, sign and zero", affine: "best affine map of the observations" } },
+        options: { exact: "exact recovery", affine: "best affine map" } },
     ],
     panels: [
-      { title: "Latent", x: [-2, 2], y: [-2, 2], xLabel: "z₁", yLabel: "z₂", width: 300, height: 290 },
-      { title: "Observed", x: [-2.8, 2.8], y: [-2.8, 2.8], xLabel: "x₁", yLabel: "x₂", width: 300, height: 290 },
-      { title: "Learned", x: [-2.8, 2.8], y: [-2.8, 2.8], xLabel: "first output", yLabel: "second output", width: 300, height: 290 },
+      { title: "Latent", x: [-2, 2], y: [-2, 2], xLabel: "z₁", yLabel: "z₂", width: 300, height: 238 },
+      { title: "Observed", x: [-2.8, 2.8], y: [-2.8, 2.8], xLabel: "x₁", yLabel: "x₂", width: 300, height: 238 },
+      { title: "Learned", x: [-2.8, 2.8], y: [-2.8, 2.8], xLabel: "first output", yLabel: "second output", width: 300, height: 238 },
     ],
     legend: [
       ["dot", "grey", "samples"],
@@ -91,8 +91,7 @@
       const affineSays = `An affine map of the observations explains ${shares} of the variance of the two valuations`;
       if (learner === "affine")
         return `${affineSays}. ${strength === 0 ? "The mixing is linear: nothing is lost." : "Its level lines stay bent."}`;
-      return `The learned level lines are straight and along the axes at every strength: each output is one valuation, here in the ` +
-        `other order, with its own unit, sign and zero. ${affineSays}.`;
+      return `Each output is one valuation, in another order and with its own unit, sign and zero, at every strength. ${affineSays}.`;
     },
   });
 })();
