@@ -11,6 +11,7 @@ __all__ = [
     "identification",
     "interactive",
     "measures",
+    "moving",
     "planes",
     "recovery",
     "reports",

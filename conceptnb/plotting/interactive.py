@@ -1,12 +1,16 @@
-"""Interactive figures: plotly where it can run, and a static picture everywhere else."""
+"""Interactive figures: live where they can run, and a static picture everywhere else."""
 
 from __future__ import annotations
 
 import base64
 import html
 import io
+import json
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -14,14 +18,15 @@ if TYPE_CHECKING:
 
 
 class InteractiveFigure:
-    """A plotly figure with a static twin, as the value of a notebook's cell.
+    """A live figure with a static twin, as the value of a notebook's cell.
 
-    In Jupyter and Colab plotly shows itself. On the book's site the page holds the static
-    picture and the figure's data, and ``_static/interactive.js`` swaps the live figure in. `alt`
-    says in words what it shows.
+    The live one is of plotly, which shows itself in Jupyter and Colab, or the data of a script of
+    the book (`conceptnb.plotting.moving`), for which the static picture stands there. On the book's
+    site the page holds picture and data, and ``_static/interactive.js`` swaps the live figure in.
+    `alt` says in words what it shows.
     """
 
-    def __init__(self, figure: go.Figure, static: Figure, alt: str) -> None:
+    def __init__(self, figure: go.Figure | Mapping[str, Any], static: Figure, alt: str) -> None:
         if not alt.strip():
             raise ValueError("alt is empty: say in words what the figure shows")
         self.figure = figure
@@ -35,13 +40,16 @@ class InteractiveFigure:
         if os.environ.get("CONCEPTNB_SITE"):
             return {"text/html": self._page(encoded), "image/png": encoded}
         # Jupyter shows whichever of plotly's forms it knows, or else the picture.
-        live = self.figure._repr_mimebundle_() or {}
+        live = {} if isinstance(self.figure, Mapping) else self.figure._repr_mimebundle_() or {}
         return {**live, "image/png": encoded}
 
     def _page(self, picture: str) -> str:
         """Return what the site shows: the picture, and the data of the live figure."""
-        # "</" inside a script element would end it.
-        data = str(self.figure.to_json()).replace("</", "<\\/")
+        if isinstance(self.figure, Mapping):
+            data = json.dumps(self.figure, default=np.ndarray.tolist)
+        else:
+            data = str(self.figure.to_json())
+        data = data.replace("</", "<\\/")  # which would end a script element
         return (
             '<div class="interactive-figure">'
             f'<img alt="{html.escape(self.alt)}" src="data:image/png;base64,{picture}">'

@@ -91,7 +91,7 @@ def reading_rows():
 
 
 def steering_rows():
-    run = {"world": "alike", "model_seed": 0, "seed": 0, "fold": 0}
+    run = {"world": "alike", "model_seed": 0, "seed": 0, "fold": 0, "alpha": 0.0, "tested": "11"}
     point = {"alpha": 0.0, "kl": 0.0, "kl_asked": 0.0, "ce": 2.0, "right": "10"}
     curve = [{**point, "alpha": alpha, "kl_asked": alpha / 9} for alpha in (0.0, 1.0, 2.0)]
     return [{"method": name, "curve": curve, **run} for name in ("baseline", "mass mean shift")]
@@ -208,6 +208,7 @@ CASES = {
     "measures.couplings": ([Concept([[1.0, 0.0]], [0.0]), Concept([[0.6, 0.8]], [0.0])], [0, 0.5]),
     "measures.environments_against_dimension": (4, 1000),
     "measures.three_measures": (BASE, ATOM, 0.1, np.random.default_rng(0)),
+    "moving.show": ("folds", "A line and a V.", 0.1),
     "planes.acceptance_curves": (
         BASE, ATOM, [0.05, 0.5], [-1.0, 0.0, 1.0], np.random.default_rng(0)
     ),
@@ -246,6 +247,12 @@ CASES = {
     "summaries.value_grid": (np.eye(3), ["a", "b", "c"], ["x", "y", "z"]),
 }  # fmt: skip
 OPTIONS = {
+    "moving.show": [
+        (("conditioning", "Points and a line.", BASE, ATOM), {}),
+        (("mixing", "Level lines.", [[1.0, 0.4], [-0.3, 1.0]]), {}),
+        (("truth", "Two ellipses.", [4.0, 1.5]), {}),
+        (("steering", "Curves.", steering_rows(), ["mass mean shift"], 0.3), {}),
+    ],
     "fits.loss_against_mcc": [
         (({"Starts": {"Adam": ([0.1, 0.02], [0.5, 0.8]), "L-BFGS": (0.0, 0.9)}},), {"log": False})
     ],

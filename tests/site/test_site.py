@@ -83,6 +83,14 @@ CUT = """async () => {
   };
 }"""
 
+# Of each box and figure of a deck, whether it is seen once the reader has scrolled its slide.
+SEEN = """() => [...document.querySelectorAll(".proof, figure[id]")].map(box => {
+  const picture = box.querySelector("img");
+  const whole = box.checkVisibility() && box.getBoundingClientRect().height > 20;
+  const within = box.closest(".slide") && !box.closest("details:not([open])");
+  return [box.id, Boolean(whole && within && (!picture || picture.naturalWidth > 0))];
+})"""
+
 # What the theme does for a reader who prefers dark, on a page that was loaded light.
 DARKEN = """async () => {
   document.documentElement.dataset.theme = "dark";
@@ -347,6 +355,24 @@ def test_every_box_and_every_figure_of_a_chapter_is_on_one_of_its_slides(project
             words = box.get_text().replace("#", "").split()
             if [slide.get_text().replace("#", "").split() for slide in found] != [words]:
                 problems.append(f"{chapter.stem}: {box['id']}")
+    assert not problems, "\n".join(problems)
+    assert seen > 100
+
+
+def test_every_box_and_every_figure_can_be_seen_in_the_decks(site, project, browser):
+    """With the notes hidden, and after the decks were cut into slides that fit the window."""
+    page = browser.new_page(viewport={"width": 1280, "height": 720})
+    page.set_default_navigation_timeout(PATIENCE)
+    # Formulas keep their source: what is looked at here is which blocks are shown.
+    page.route("**/mathjax/**", lambda route: route.fulfill(body=""))
+    problems, seen = [], 0
+    for chapter in project.chapters:
+        page.goto(f"{site.address}slides/{chapter.stem}.html", wait_until="load")
+        page.wait_for_function("document.querySelector('.slides-place').innerText.includes('/')")
+        boxes = page.evaluate(SEEN)
+        seen += len(boxes)
+        problems += [f"{chapter.stem}: {name}" for name, shown in boxes if not shown]
+    page.close()
     assert not problems, "\n".join(problems)
     assert seen > 100
 
