@@ -25,7 +25,7 @@ from conceptnb.theory.theorem1 import (
     valuation_matrix_by_residues,
 )
 
-STEPS, LINES, ROUNDS = 700, 6, 12
+LINES, ROUNDS = 6, 12
 
 
 def draw_square(rng, n=None):
@@ -47,7 +47,8 @@ def predicted(M, B):
 def survivors(M, B, rng, tried):
     """Signs, of those tried, whose solution can be followed along all of a few lines."""
     C = np.linalg.solve(M, B)
-    n, reach = len(C), 12 * (1 + np.abs(C).max())
+    n, unit = len(C), 1 + np.abs(C).max()
+    reach = 12 * unit
 
     def far():
         return reach * rng.uniform(0.3, 1, n) * rng.choice([-1.0, 1.0], n)
@@ -61,19 +62,25 @@ def survivors(M, B, rng, tried):
             y = y - np.linalg.solve(slope, gap[..., None])[..., 0]
         return y, np.abs(y**2 - 2 * y @ C.T - target).max(axis=1) < 1e-8 * reach**2
 
-    start, alive = far(), list(tried)
+    alive, start = sorted(tried), far()
+    while alive:  # far enough out for all solutions to be real
+        y, ok = solve(np.array(alive) * start, np.tile(start, (len(alive), 1)))
+        if ok.all() and len(np.unique(y.round(6), axis=0)) == len(alive):
+            break
+        reach *= 1.3
+        start = far()
+    steps = int(60 * reach / unit)
     for _ in range(LINES):
         if not alive:
             break
         end = far()
         y, ok = solve(np.array(alive) * start, np.tile(start, (len(alive), 1)))
-        assert ok.all()
-        before = y - np.array(alive) * (end - start) / STEPS
-        for t in np.arange(1, STEPS + 1) / STEPS:
+        before = y - np.array(alive) * (end - start) / steps
+        for t in np.arange(1, steps + 1) / steps:
             guess = 2 * y - before
             new, ok = solve(guess, np.tile(start + t * (end - start), (len(alive), 1)))
             moved = np.abs(y - before).max(axis=1)
-            ok &= np.abs(new - guess).max(axis=1) < 0.5 * np.maximum(moved, reach / STEPS)
+            ok &= np.abs(new - guess).max(axis=1) < 0.5 * np.maximum(moved, reach / steps)
             alive = [s for s, good in zip(alive, ok, strict=True) if good]
             y, before = new[ok], y[ok]
             if not alive:
