@@ -186,18 +186,19 @@ def finite_sample_errors(rows: Sequence[Row]) -> Figure:
     """Draw measured and predicted errors, and coverage (``results/theory_finite_samples.json``)."""
     sizes = np.array(sorted({row["samples"] for row in rows}))
     figure, axes = new_figure(1, 2, height=3.3, width_ratios=[3, 2])
-    for k, (key, name) in enumerate({"B": "B", "valuations": "valuations"}.items()):
-        groups = [[row for row in rows if row["samples"] == size] for size in sizes]
+    groups = [[row for row in rows if row["samples"] == size] for size in sizes]
+    for k, key in enumerate(("B", "valuations")):
         measured = [np.sqrt(np.mean([np.square(row[key]) for row in group])) for group in groups]
         line = [np.sqrt(np.mean(np.square(group[0][f"{key}_sd"]))) for group in groups]
-        style = {"color": PALETTE[k], "linestyle": LINES[k]}
-        axes[0, 0].plot(sizes, line, label=f"{name}, predicted", **style)
+        axes[0, 0].plot(
+            sizes, line, color=PALETTE[k], linestyle=LINES[k], label=f"{key}, predicted"
+        )
         dots = {"color": PALETTE[k], "marker": MARKERS[k], "linestyle": ""}
-        axes[0, 0].plot(sizes, measured, label=f"{name}, measured", **dots)
+        axes[0, 0].plot(sizes, measured, label=f"{key}, measured", **dots)
         for size, group in zip(sizes, groups, strict=True):
             covered = np.mean([row[f"{key}_covered"] for row in group], axis=0)
-            spread = size * (1.35 if k else 0.75) * np.geomspace(0.9, 1.1, len(covered))
-            axes[0, 1].plot(spread, 100 * covered, **dots)
+            apart = size * (1.35 if k else 0.75) * np.geomspace(0.9, 1.1, len(covered))
+            axes[0, 1].plot(apart, 100 * covered, **dots)
     axes[0, 0].set(xscale="log", yscale="log", xlabel="samples per data set", ylabel="error (σ)")
     axes[0, 0].legend(fontsize=8.5)
     axes[0, 1].axhspan(93, 97, color=FAINT, alpha=0.4)

@@ -65,8 +65,8 @@ def test_a_reflected_island_and_a_bent_half_line_have_the_same_data():
     """The three regimes of one design, as the chapter on failures prints them."""
     b, z = 0.5, np.random.default_rng(2).normal(size=5000)
     above, apart = b + 0.3 + np.abs(z), b + np.sign(z) * (0.3 + np.abs(z))
-    bent = b + np.sqrt((above - b) ** 2 - 0.09)
-    for one, other, least in ((above, bent, 1e-3), (apart, b + np.abs(apart - b), 0.3)):
+    bent = b + np.sqrt((above - b) ** 2 + 4)
+    for one, other, least in ((above, bent, 0.01), (apart, b + np.abs(apart - b), 0.3)):
         assert np.ptp((one - b) ** 2 - (other - b) ** 2) < 1e-12
         assert 1 - abs(np.corrcoef(one, other)[0, 1]) > least
 

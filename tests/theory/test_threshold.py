@@ -11,6 +11,7 @@ both turn complex, belongs to no model.
 """
 
 import itertools
+import os
 
 import numpy as np
 import pytest
@@ -113,16 +114,18 @@ def check(instances, seed):
 
 
 def test_only_the_predicted_reflections_are_found():
-    agreed, reflected = check(12, 0)
-    assert agreed == 12
-    assert 0 < reflected < 12
+    agreed, reflected = check(6, 0)
+    assert agreed == 6
+    assert 0 < reflected < 6
 
 
 @pytest.mark.slow
-def test_only_the_predicted_reflections_are_found_in_two_hundred_instances():
-    agreed, reflected = check(200, 1)
-    assert agreed == 200
-    assert 20 < reflected < 180
+def test_only_the_predicted_reflections_are_found_in_many_instances():
+    """THRESHOLD_INSTANCES=200 runs as many; about a second of CPU each."""
+    instances = int(os.environ.get("THRESHOLD_INSTANCES", "40"))
+    agreed, reflected = check(instances, 1)
+    assert agreed == instances
+    assert 0 < reflected < instances
 
 
 def test_the_odd_cycle_has_no_reflection_and_separate_atoms_have_all():
