@@ -204,7 +204,7 @@ def finite_sample_errors(rows: Sequence[Row]) -> Figure:
     axes[0, 1].axhspan(93, 97, color=FAINT, alpha=0.4)
     axes[0, 1].axhline(95, color=INK, linewidth=1)
     axes[0, 1].set(xscale="log", ylim=(88, 100), xlabel="samples per data set")
-    axes[0, 1].set_title("coverage of 95 % intervals (%)")
+    axes[0, 1].set_ylabel("coverage of 95 % intervals (%)")
     return figure
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
+from conceptnb import results
 from conceptnb.studies.theory_beyond_paper import _draw, _finite_samples, _setting
 from conceptnb.theory import finite_samples
 from conceptnb.theory.finite_samples import fit_log_odds
@@ -168,3 +169,26 @@ def test_features_that_depend_on_each_other_are_refused():
     data = [X @ np.ones((4, 2)) for X in _draw(500, [7])]
     with pytest.raises(ValueError, match="singular information"):
         fit_log_odds(data, [[1, 0], [1, 1], [0, 1], [1, 0]])
+
+
+def test_stored_draws_meet_their_bars():
+    """Errors within 10 % of the prediction, and intervals of 95 % that cover 95 ± 2 %."""
+    table = results.load("theory_finite_samples")
+    assert [row["samples"] for row in table.rows] == [1_000, 10_000, 100_000]
+    for row in table.rows:
+        assert row["draws"] == 200
+        assert row["distance"] == pytest.approx(1, abs=0.1)
+        # One standard deviation is known to 5 % from 200 draws, their mean square to less.
+        for key in ("B_ratios", "valuations_ratios"):
+            assert np.sqrt(np.mean(np.square(row[key]))) == pytest.approx(1, abs=0.1)
+        for key in ("B_covered", "valuations_covered"):
+            assert np.mean(row[key]) == pytest.approx(0.95, abs=0.02)
+
+
+def test_stored_recoveries_from_poles_meet_their_bars():
+    """What is not recovered is explained: all points hold a minimum, or no fit was found."""
+    runs = results.load("theory_poles").runs
+    good = [r["M_right"] and r["B_error"] < 1e-4 and r["correlation"] > 0.9999 for r in runs]
+    assert np.mean(good) >= 0.99
+    for run, right in zip(runs, good, strict=True):
+        assert right or run["failure"] or run["misfit"] > 1e-8, run
