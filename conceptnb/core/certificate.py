@@ -31,10 +31,8 @@ from conceptnb.core.validation import Array, as_array
 
 Verdict = Literal["always", "full support", "never"]
 
-_MOST_ATOMS = 8
-"""Atoms of which all subsets are looked at."""
-_TOLERANCE = 1e-8
-"""Relative size below which a singular value or a product counts as zero."""
+_MOST_ATOMS = 8  # atoms of which all subsets are looked at
+_TOLERANCE = 1e-8  # relative size below which a singular value or a product counts as zero
 
 
 def certify(M: ArrayLike, B: ArrayLike) -> tuple[Verdict, ...]:

@@ -19,8 +19,7 @@ from scipy.linalg import null_space
 from conceptnb.core.certificate import Verdict, certify
 from conceptnb.core.validation import Array, as_array, as_positive
 
-_TOLERANCE = 1e-9
-"""Relative size below which a singular value or a product counts as zero."""
+_TOLERANCE = 1e-9  # relative size below which a singular value or a product counts as zero
 _MOST_SUBSETS = 20_000
 """Choices of n + 1 environments that the search for Lemma 1's condition may try."""
 

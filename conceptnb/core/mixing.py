@@ -17,8 +17,7 @@ from conceptnb.core.validation import Array, as_array, as_count, as_generator, a
 
 Injectivity = Literal["injective", "not injective", "no violation found"]
 
-_ZERO = 1e-9
-"""Part of the largest one that a singular value or a ratio of distances needs to count."""
+_ZERO = 1e-9  # part of the largest one that a singular value or a ratio of distances needs to count
 
 
 class Mixing(Protocol):

@@ -33,10 +33,8 @@ from conceptnb.core.validation import (
 
 Edge = tuple[int, int]
 
-_GRID = 24
-"""Centres of an atom's two valuations that the planner tries."""
-_MOST_DRAWS = 100_000
-"""Random designs that are drawn before giving up."""
+_GRID = 24  # centres of an atom's two valuations that the planner tries
+_MOST_DRAWS = 100_000  # random designs that are drawn before giving up
 
 
 def tree_design(

@@ -12,8 +12,7 @@ import pandas as pd
 from conceptnb.core.validation import Array
 
 _HUGE = 1e15
-_FAR = 1e4
-"""Interquartile ranges from the median beyond which a number is taken for a code."""
+_FAR = 1e4  # interquartile ranges from the median beyond which a number is taken for a code
 
 
 def read_table(path: str | Path, encoding: str = "utf-8-sig") -> pd.DataFrame:

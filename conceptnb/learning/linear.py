@@ -20,8 +20,7 @@ from conceptnb.core.validation import Array
 
 _ROWS = 2500
 """Size of the subsample of a group that the starts are compared on, then eight times as many."""
-_RIDGE = 1e-6
-"""Penalty on the squares of W, and of the relaxation's linear terms."""
+_RIDGE = 1e-6  # penalty on the squares of W, and of the relaxation's linear terms
 _FINALISTS = 4
 
 _Objective = Callable[[Array], tuple[float, Array]]

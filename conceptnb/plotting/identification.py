@@ -14,6 +14,7 @@ from conceptnb.core.diversity import DiversityReport
 from conceptnb.core.validation import Array
 from conceptnb.plotting.style import (
     BLUES,
+    FAINT,
     INK,
     MUTED,
     PALETTE,
@@ -174,6 +175,32 @@ def error_curves(rows: Sequence[Row]) -> Figure:
     right = [np.mean([row["M_right"] for row in rows if row["samples"] == size]) for size in sizes]
     axes[0, 1].plot(sizes, right, marker="o", color=PALETTE[5])
     axes[0, 1].set(xscale="log", ylim=(-0.05, 1.05), xlabel="samples", title="share with M right")
+    return figure
+
+
+@styled
+def finite_sample_errors(rows: Sequence[Row]) -> Figure:
+    """Draw measured and predicted errors, and coverage (``results/theory_finite_samples.json``)."""
+    sizes = np.array(sorted({row["samples"] for row in rows}))
+    figure, axes = new_figure(1, 2, height=3.3, width_ratios=[3, 2])
+    groups = [[row for row in rows if row["samples"] == size] for size in sizes]
+    for k, key in enumerate(("B", "valuations")):
+        measured = [np.sqrt(np.mean([np.square(row[key]) for row in group])) for group in groups]
+        line = [np.sqrt(np.mean(np.square(group[0][f"{key}_sd"]))) for group in groups]
+        predicted = series_style(k, "color", "linestyle")
+        axes[0, 0].plot(sizes, line, label=f"{key}, predicted", **predicted)
+        dots = series_style(k, "color", "marker") | {"linestyle": ""}
+        axes[0, 0].plot(sizes, measured, label=f"{key}, measured", **dots)
+        for size, group in zip(sizes, groups, strict=True):
+            covered = np.mean([row[f"{key}_covered"] for row in group], axis=0)
+            apart = size * (1.35 if k else 0.75) * np.geomspace(0.9, 1.1, len(covered))
+            axes[0, 1].plot(apart, 100 * covered, **dots)
+    axes[0, 0].set(xscale="log", yscale="log", xlabel="samples per data set", ylabel="error (σ)")
+    axes[0, 0].legend(fontsize=8.5)
+    axes[0, 1].axhspan(93, 97, color=FAINT, alpha=0.4)
+    axes[0, 1].axhline(95, color=INK, linewidth=1)
+    axes[0, 1].set(xscale="log", ylim=(88, 100), xlabel="samples per data set")
+    axes[0, 1].set_ylabel("coverage of 95 % intervals (%)")
     return figure
 
 

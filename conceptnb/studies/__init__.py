@@ -2,6 +2,10 @@
 
 STUDIES: dict[str, tuple[str, str]] = {
     "theory": ("theory_tables", "the tables of the chapters on identifiability"),
+    "theory-beyond": (
+        "theory_beyond_paper",
+        "finite samples against their prediction, and recovery from poles",
+    ),
     "synthetic": (
         "synthetic_tables",
         "Tables 1 and 7: synthetic identifiability, ours beside the paper's",

@@ -56,8 +56,7 @@ VARIANTS = {
 """From the head as printed in (87), trained by (88), to that of the best recipe."""
 _SETTINGS = (TABLE_1[2], TABLE_1[1])
 """Linear (3, 4, 6), where starts get stuck, and the smallest nonlinear row."""
-_CANDIDATES = [1, 2, 3, 4, 5]
-"""Numbers of concepts to choose among, for the first of the settings."""
+_CANDIDATES = [1, 2, 3, 4, 5]  # numbers of concepts to choose among, for the first of the settings
 
 
 def variant_table(rows: Sequence[Row]) -> Table:

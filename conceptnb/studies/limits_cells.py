@@ -34,10 +34,8 @@ from conceptnb.theory.read_off import peeling_order, read_valuations
 __all__ = ["Cell", "cell_row", "cell_rows", "cell_runs", "draw", "sized_design"]
 
 DesignKind = Literal["authors", "star", "path", "sized"]
-_READ = 2000
-"""Fresh base samples that the true log-odds are solved at."""
-_BOUND_ROWS = 50_000
-"""Rows that find the bounds, at most."""
+_READ = 2000  # fresh base samples that the true log-odds are solved at
+_BOUND_ROWS = 50_000  # rows that find the bounds, at most
 _LOSSES = ("held_out_loss", "oracle_loss", "excess_loss")
 _BOUNDS = ("supervised_r2", "supervised_mcc", "projection_r2", "projection_mcc")
 _COLUMNS = (*_LOSSES, "r2", "mcc", *_BOUNDS, "read_r2", "read_mcc", "chance_mcc")

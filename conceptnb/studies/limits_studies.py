@@ -15,8 +15,7 @@ from conceptnb.studies.summarise import grouped
 
 __all__ = ["LIMITS", "STUDY"]
 
-_FEW = 1000
-"""Samples per environment in the studies of a single small setting."""
+_FEW = 1000  # samples per environment in the studies of a single small setting
 _KINDS: tuple[MixingKind, ...] = ("linear", "nonlinear")
 _SIZES = {2: (2, 3, 4), 3: (3, 4, 6), 4: (4, 8, 10)}
 _SMALL = {kind: Setting(kind, 2, 3, 4) for kind in _KINDS}

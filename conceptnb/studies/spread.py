@@ -25,8 +25,7 @@ __all__ = ["KERNELS", "measure_spread", "outside"]
 
 KERNELS = {"Haswell": "avx2", "SkylakeX": "avx512f", "Prescott": "pni"}
 """Kernels of OpenBLAS, each with the processor's flag that it needs."""
-_SETTING = ("mixing", "n", "dz", "dx")
-"""Columns of the argument ``setting``."""
+_SETTING = ("mixing", "n", "dz", "dx")  # columns of the argument ``setting``
 
 
 def measure_spread(result: results.Result) -> dict[str, Any]:

@@ -47,8 +47,7 @@ _ALPHAS = {
     MASS_MEAN: (1.0, 2.0, 4.0),
     MATRIX: (1.0, 2.0, 4.0),
 } | dict.fromkeys(CONTROLS, (2.0,))
-_SAMPLED_EVERY = 13
-"""The sample that tests compute again has each 13th question."""
+_SAMPLED_EVERY = 13  # the sample that tests compute again has each 13th question
 
 
 def real_runs(

@@ -25,8 +25,7 @@ from conceptnb.theory.standard_form import StandardForm, normalise_columns, stan
 from conceptnb.theory.theorem1 import Subset, environment_matrix, evaluate_valuations, subsets
 
 _VARIANCE = 0.05
-_NOISE_WIDTHS = 4.0
-"""Curvature counts as present if it exceeds this many times the estimated noise."""
+_NOISE_WIDTHS = 4.0  # curvature counts as present if it exceeds this many times the estimated noise
 SIZES = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 """Samples of each environment in the book's figure."""
 

@@ -52,10 +52,8 @@ PAIRS: dict[str, Callable[[np.random.Generator], ModelPair]] = {
 }
 _SPREAD = (0.5, 2.0)
 """Factors by which the variances of `recover_by_poles` differ from the design's."""
-_POINTS = 400
-"""Points that its learner may choose starting points from."""
-_CONTROL_SHIFT = 0.5
-"""How far the control moves a valuation, in σ."""
+_POINTS = 400  # points that its learner may choose starting points from
+_CONTROL_SHIFT = 0.5  # how far the control moves a valuation, in σ
 _NOT_RECOVERED: Row = {"M_right": False, "B_error": None, "correlation": 0.0}
 
 

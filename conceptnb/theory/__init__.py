@@ -7,6 +7,7 @@ The modules, in the order in which a reader needs them:
 - `theorem2`: the shorter proof with 2n + 1 environments;
 - `read_off`: what the true log-odds of a single point determine;
 - `legendre`: recovery without minima, from the poles of V(w) = w·G;
+- `finite_samples`: log-odds of a linear mixing, fitted with standard errors;
 - `two_sample`, `counterexamples`: what goes wrong without each assumption;
 - `competitors`: for each design and atom, a second model with the same data.
 """

@@ -22,8 +22,7 @@ from conceptnb.theory.two_sample import projection_test
 Map = Callable[[Array], Array]
 TwoSampleTest = Callable[[Array, Array, np.random.Generator], float]
 
-_VARIANCE = 0.25
-"""Variance of q in the pairs that are not the paper's."""
+_VARIANCE = 0.25  # variance of q in the pairs that are not the paper's
 
 
 @dataclass(frozen=True, eq=False)

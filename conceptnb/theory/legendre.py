@@ -26,20 +26,13 @@ from conceptnb.theory.minima import jacobian
 from conceptnb.theory.observables import Observables
 from conceptnb.theory.standard_form import StandardForm
 
-_RANK = 1e-5
-"""Relative singular value of the derivative of G below which it counts as zero."""
-_TURN = 0.15
-"""Angle between neighbouring lines, as a tangent."""
-_STEPS = 45
-"""Points on each side of a line."""
-_LONGEST = 0.25
-"""Longest step of a path, in standard deviations of the data."""
-_FARTHEST = 12.0
-"""Distance from the start, in the same unit, at which a path ends."""
-_HOPELESS = 1e-2
-"""Relative misfit after a few steps above which a fit is given up."""
-_RESIDUAL = 1e-8
-"""Relative misfit of V up to which a model counts as found."""
+_RANK = 1e-5  # relative singular value of the derivative of G below which it counts as zero
+_TURN = 0.15  # angle between neighbouring lines, as a tangent
+_STEPS = 45  # points on each side of a line
+_LONGEST = 0.25  # longest step of a path, in standard deviations of the data
+_FARTHEST = 12.0  # distance from the start, in the same unit, at which a path ends
+_HOPELESS = 1e-2  # relative misfit after a few steps above which a fit is given up
+_RESIDUAL = 1e-8  # relative misfit of V up to which a model counts as found
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,14 +13,10 @@ import numpy as np
 
 from conceptnb.core.validation import Array
 
-_STEP = 5e-4
-"""Finite-difference step in standardised chart coordinates."""
-_FLOOR = 1e-6
-"""Smallest curvature that a Newton step divides by, relative to the largest."""
-_LONGEST = 2.0
-"""Longest step, in standard deviations of the data."""
-_NOISE = 1e-12
-"""Gain, relative to the value, that a step must promise for another one to follow."""
+_STEP = 5e-4  # finite-difference step in standardised chart coordinates
+_FLOOR = 1e-6  # smallest curvature that a Newton step divides by, relative to the largest
+_LONGEST = 2.0  # longest step, in standard deviations of the data
+_NOISE = 1e-12  # gain, relative to the value, that a step must promise for another one to follow
 _SHORTER = 0.5 ** np.arange(12)
 """Fractions of the Newton step that the line search tries, all at once."""
 

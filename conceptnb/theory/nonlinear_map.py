@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike
 
 from conceptnb.core.validation import Array, as_count, as_generator, as_points
 
-_BEND = 0.7
-"""Size of a layer's shear and of its bend: 0 would be a rotation."""
+_BEND = 0.7  # size of a layer's shear and of its bend: 0 would be a rotation
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,8 +18,7 @@ from numpy.typing import ArrayLike
 
 from conceptnb.core.validation import Array
 
-_ZERO_VALUATION = 1e-6
-"""Valuation, in units of σ, that counts as zero when signs are fixed."""
+_ZERO_VALUATION = 1e-6  # valuation, in units of σ, that counts as zero when signs are fixed
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike
 
 from conceptnb.core.validation import Array, as_points
 
-_TOLERANCE = 1e-7
-"""Relative singular value below which a direction counts as absent."""
+_TOLERANCE = 1e-7  # relative singular value below which a direction counts as absent
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from conceptnb.core.validation import as_generator, as_points
 
-_DIRECTIONS = 64
-"""Number of random directions of `projection_test`, and of random points."""
+_DIRECTIONS = 64  # number of random directions of `projection_test`, and of random points
 
 
 def projection_test(X: ArrayLike, Y: ArrayLike, rng: np.random.Generator) -> float:

@@ -151,6 +151,12 @@ def theory_rows():
     ]
 
 
+def draw_rows():
+    drawn = {"B": [0.1, -0.2], "B_sd": [0.15, 0.15], "B_covered": [True, False]}
+    drawn |= {"valuations": [0.1], "valuations_sd": [0.1], "valuations_covered": [0.96]}
+    return [{"samples": size, **drawn} for size in (1000, 10_000) for _ in range(3)]
+
+
 def sample_rows():
     errors = {"ratio_error": 0.5, "B_error": 0.1, "valuation_error": 0.2}
     return [
@@ -196,6 +202,7 @@ CASES = {
     "identification.argmin_sets": (instance(), np.random.default_rng(0)),
     "identification.design_matrices": (paper_design(3).check(),),
     "identification.error_curves": (sample_rows(),),
+    "identification.finite_sample_errors": (draw_rows(),),
     "identification.instance_errors": (theory_rows(),),
     "identification.pair_p_values": (pair_rows(),),
     "identification.spectra": (
