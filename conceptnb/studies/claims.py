@@ -38,14 +38,14 @@ class _Claim:
     command: str
 
     def margin(self, group: str) -> float:
-        """Return how far the interval of a group is inside its bounds; negative if it is not."""
+        """Return how far the interval of a group is inside its bounds, which has to be positive."""
         _, low, high, _ = self.numbers[group]
         above, below, inside = (self.entry.get(k, np.nan) for k in ("above", "below", "includes"))
         return float(np.nanmin([low - above, below - high, inside - low, high - inside]))
 
     @property
     def holds(self) -> bool:
-        return all(self.margin(group) >= 0 for group in self.numbers)
+        return all(self.margin(group) > 0 for group in self.numbers)
 
     def _repr_html_(self) -> str:
         entry, least = self.entry, min(self.numbers, key=self.margin)
