@@ -51,11 +51,12 @@ class _Claim:
         entry, least = self.entry, min(self.numbers, key=self.margin)
         mean, low, high, over = self.numbers[least]
         cases = f" for {least}, the least clear of {len(self.numbers)} cases" if least else ""
-        bounds = [f"{k} {entry[k]:g}" for k in ("above", "below", "includes") if k in entry]
+        fails = {"above": "reaches down to", "below": "reaches up to", "includes": "excludes"}
+        bounds = [f"{text} {entry[k]:g}" for k, text in fails.items() if k in entry]
         lines = {
             "Number" if self.holds else "Not supported": f"{entry['number']}: {mean:.3g} "
             f"[{low:.3g}, {high:.3g}]{cases}, over {over}.",
-            "Refuted by": f"an interval that is not: {', '.join(bounds)}. {entry['refuted']}",
+            "Refuted by": f"an interval that {' or '.join(bounds)}. {entry['refuted']}",
             "Choices": entry["choices"],
         }
         body = "<br>".join(f"<b>{k}:</b> {html.escape(text)}" for k, text in lines.items())

@@ -15,9 +15,12 @@ from scipy import stats
 from conceptnb import results
 from conceptnb.studies import claims
 from conceptnb.studies.claims import registered_claims
+from conceptnb.studies.synthetic_report import outside_two_std
 from tools.book.project import Project
 
 ROOT = Path(__file__).resolve().parents[2]
+
+WHEN = ("Before the runs", "After seeing", "Partly after seeing", "Not recorded")
 
 load = functools.cache(results.load)
 EVERY = registered_claims(load=load)
@@ -86,7 +89,7 @@ def test_an_entry_says_all_that_the_page_promises(claim):
     entry, project = claim.entry, Project(ROOT)
     assert page_of(claim) in [*project.pages_in_toc, "book/index"]
     assert {"above", "below", "includes"} & set(entry), "no condition could ever fail"
-    assert entry["choices"].startswith(("Before", "After seeing", "Partly after seeing"))
+    assert entry["choices"].startswith(WHEN)
     assert len(entry["refuted"]) > 5
     shown = claim._repr_html_()
     assert claim.command in shown.replace("&#x27;", "'")
@@ -97,6 +100,11 @@ def test_the_page_shows_every_claim():
     text = (ROOT / "notebooks" / "91_claims.md").read_text(encoding="utf-8")
     for page in {claim.entry["page"] for claim in EVERY}:
         assert f'"{page}"' in text, f"91_claims.md shows no claim of {page}"
+
+
+def test_most_cells_lie_within_two_of_the_papers_deviations():
+    rows = [load(f"synthetic_{name}").rows for name in ("faithful", "best")]
+    assert len(outside_two_std(*rows).rows) < len(rows[0])  # of two cells per row
 
 
 def stored(**tables):

@@ -1,4 +1,4 @@
-"""No result is typed into prose: a number there is computed (glue), or an allowlist says what it is.
+"""No result is typed into prose: a number there is computed (glue), or a list says what it is.
 
 Looked at are the text and the captions of chapters and pages, without code, formulas, citations and
 links, for decimals, percentages, deviations (±) and tenths in words. ``typed_numbers.toml`` lists
