@@ -1,7 +1,7 @@
 """No result is typed into prose: a number there is computed (glue), or a list says what it is.
 
-Looked at are the text and the captions of chapters and pages, without code, formulas, citations and
-links, for decimals, percentages, deviations (±) and tenths in words. ``typed_numbers.toml`` lists
+Looked at are the text and the captions of chapters and pages, without code, formulas, citations,
+links and what an exercise asks, for decimals, percentages, deviations (±) and tenths in words. ``typed_numbers.toml`` lists
 what may stand: for each page pieces of text, by what their numbers are.
 """
 
@@ -18,8 +18,7 @@ PAGES = sorted([*ROOT.glob("notebooks/*.md"), *ROOT.glob("book/*.md"), ROOT / "R
 KINDS = {
     "setting": "chosen by us or by the authors, and not measured",
     "paper": "a number of the paper or of another cited work, called theirs",
-    "exercise": "given in an exercise, or its answer by arithmetic",
-    "exact": "follows from a definition by arithmetic",
+    "exact": "follows from a definition, or from what an exercise gives, by arithmetic",
     "name": "part of a version or a licence",
 }
 
@@ -33,6 +32,7 @@ NUMBER = re.compile(
 )
 NO_PROSE = [  # in this order
     (r"\A---\n.*?\n---\n", ""),
+    (r"^```\{exercise-start\}.*?^```\{exercise-end\}\n```$", ""),
     (r"^(`{3,})\{code-cell\}.*?^\1$", "cell"),
     (r"^(`{3,})(?:\{(?:math|literalinclude|bibliography)\}|\w+).*?^\1$", ""),
     (r"\$\$.*?\$\$", ""),
@@ -120,6 +120,7 @@ def test_typed_results_are_found(text):
     [
         "The MCC is {glue:}`mcc` here.",
         "With $\\alpha = 0.5$ it is\n\n$$\n0.25 x\n$$\n",
+        "```{exercise-start} E\n:label: e\n```\nLet it be 0.95.\n```{exercise-end}\n```",
         "Call `fit(rate=0.05)` as in {doc}`a_1.5`.",
         "```{code-cell} ipython3\nx = 0.95\n```",
         "```bash\npip install 'x>=1.2'\n```",
