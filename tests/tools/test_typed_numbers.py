@@ -1,8 +1,8 @@
 """No result is typed into prose: a number there is computed (glue), or a list says what it is.
 
 Looked at are the text and the captions of chapters and pages, without code, formulas, citations,
-links and what an exercise asks, for decimals, percentages, deviations (±) and tenths in words. ``typed_numbers.toml`` lists
-what may stand: for each page pieces of text, by what their numbers are.
+links and what an exercise asks, for decimals, percentages, deviations (±) and tenths in words.
+``typed_numbers.toml`` lists what may stand: pieces of each page's text, by what their numbers are.
 """
 
 from __future__ import annotations
