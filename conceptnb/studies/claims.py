@@ -68,7 +68,7 @@ class _Claim:
 
 def registered_claims(page: str = "", load: _Load = results.load) -> list[_Claim]:
     """Return the claims of a page, or of all, with what the tables that `load` returns say."""
-    text = (files("conceptnb.studies") / "claims.toml").read_text(encoding="utf-8")
+    text = (files("conceptnb") / "claims.toml").read_text(encoding="utf-8")
     return [_measured(e, load) for e in tomllib.loads(text)["claim"] if page in ("", e["page"])]
 
 
