@@ -1,0 +1,129 @@
+"""The register of claims: headline sentences of the book, each beside its stored number.
+
+``claims.toml`` says which runs of which table a sentence is about, and where the 95 % interval has
+to lie. Intervals: t over runs or over differences paired by seed, Clopper-Pearson for shares, and
+at equal KL a bootstrap over trained models and questions.
+"""
+
+from __future__ import annotations
+
+import html
+import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+
+import numpy as np
+from scipy.stats import binomtest, t
+
+from conceptnb import results
+from conceptnb.studies.runner import Row
+from conceptnb.studies.steering_analysis import accuracy_at_kl
+from conceptnb.studies.summarise import grouped
+from conceptnb.studies.synthetic_report import _paper_row
+
+__all__ = ["registered_claims"]
+
+_Load = Callable[[str], results.Result]
+_Number = tuple[float, float, float, str]
+"""A mean, the ends of its interval, and what that is over."""
+
+
+@dataclass(frozen=True)
+class _Claim:
+    """An entry of ``claims.toml``, and what the table says in each group of runs."""
+
+    entry: Row
+    numbers: dict[str, _Number]
+    command: str
+
+    def margin(self, group: str) -> float:
+        """Return how far the interval of a group is inside its bounds, which has to be positive."""
+        _, low, high, _ = self.numbers[group]
+        above, below, inside = (self.entry.get(k, np.nan) for k in ("above", "below", "includes"))
+        return float(np.nanmin([low - above, below - high, inside - low, high - inside]))
+
+    @property
+    def holds(self) -> bool:
+        return all(self.margin(group) > 0 for group in self.numbers)
+
+    def _repr_html_(self) -> str:
+        entry, least = self.entry, min(self.numbers, key=self.margin)
+        mean, low, high, over = self.numbers[least]
+        cases = f" for {least}, the least clear of {len(self.numbers)} cases" if least else ""
+        fails = {"above": "reaches down to", "below": "reaches up to", "includes": "excludes"}
+        bounds = [f"{text} {entry[k]:g}" for k, text in fails.items() if k in entry]
+        lines = {
+            "Number" if self.holds else "Not supported": f"{entry['number']}: {mean:.3g} "
+            f"[{low:.3g}, {high:.3g}]{cases}, over {over}.",
+            "Refuted by": f"an interval that {' or '.join(bounds)}. {entry['refuted']}",
+            "Choices": entry["choices"],
+        }
+        body = "<br>".join(f"<b>{k}:</b> {html.escape(text)}" for k, text in lines.items())
+        return (
+            f"<div class='computed'><p><em>{html.escape(entry['sentence'])}</em></p><p>{body}</p>"
+            f"<p class='provenance'><code>{html.escape(self.command)}</code></p></div>"
+        )
+
+
+def registered_claims(page: str = "", load: _Load = results.load) -> list[_Claim]:
+    """Return the claims of a page, or of all, with what the tables that `load` returns say."""
+    text = (files("conceptnb") / "claims.toml").read_text(encoding="utf-8")
+    return [_measured(e, load) for e in tomllib.loads(text)["claim"] if page in ("", e["page"])]
+
+
+def _measured(entry: Row, load: _Load) -> _Claim:
+    by, measure = entry.get("by", []), _at_equal_kl if "kl" in entry else _over_runs
+    groups = grouped(_runs(entry, load), by)
+    names = [", ".join(map("{} {}".format, by, key)) for key in groups]
+    numbers = [measure(rows, entry, load) for rows in groups.values()]
+    return _Claim(entry, dict(zip(names, numbers, strict=True)), load(entry["table"]).command)
+
+
+def _runs(entry: Row, load: _Load) -> list[Row]:
+    """Return the runs whose columns have one of the values that ``where`` lists."""
+    where, runs = entry.get("where", {}), load(entry["table"]).runs
+    found = [run for run in runs if all(run.get(k) in values for k, values in where.items())]
+    if not found:
+        raise ValueError(f"where={entry.get('where')} selects no run of {entry['table']}.json")
+    return found
+
+
+def _over_runs(rows: Sequence[Row], entry: Row, load: _Load) -> _Number:
+    n, minus, column, error = len(rows), entry.get("minus"), entry["column"], 0.0
+    values, free = np.array([row[column] for row in rows]), n - 1
+    if "exceeds" in entry:
+        values = values > entry["exceeds"]
+    if values.dtype == bool:
+        ends = binomtest(int(values.sum()), n).proportion_ci()
+        return values.mean(), ends.low, ends.high, f"{n} {entry['unit']}"
+    if minus == "paper":  # whose means and deviations are over five seeds
+        paper = np.array([_paper_row(row)[{"r2": 4, "mcc": 5}[column]] for row in rows])
+        values, printed, free = values - paper[:, 0], np.unique(paper, axis=0), 4
+        error = np.sqrt((printed[:, 1] ** 2).mean() / 4 / len(printed))
+    elif minus:
+        other, key = {**entry, **minus}, ["seed", *entry.get("by", []), *entry.get("pair", [])]
+        pairs = grouped(_runs(other, load), key)
+        matched = [pairs[tuple(row[k] for k in key)] for row in rows]
+        if not all(len(runs) == 1 for runs in matched):
+            raise ValueError(f"{key} do not pair single runs: name more columns in `pair`")
+        values = values - [run[other["column"]] for (run,) in matched]
+    elif "splits" in entry:  # of one run: mean and deviation
+        n, free = entry["splits"], entry["splits"] - 1
+        values, error = values[:, 0], values[0, 1] / np.sqrt(free)
+    if len(values) > 1:
+        error = np.hypot(error, values.std(ddof=1) / np.sqrt(n))
+    mean, half = values.mean(), t.ppf(0.975, free) * error if error else 0.0
+    return mean, mean - half, mean + half, f"{n} {entry['unit']}"
+
+
+def _at_equal_kl(rows: Sequence[Row], entry: Row, _: _Load) -> _Number:
+    """Return MC1 minus that of another method, corrected for so many methods as were ``tried``."""
+    models = grouped((row for row in rows if row["chosen"]), ["model_seed"]).values()
+    names = entry["method"], entry["against"]
+    one, other = ([accuracy_at_kl(m, name, entry["kl"]) for m in models] for name in names)
+    gain, rng, tail = np.subtract(one, other), np.random.default_rng(0), 0.025 / entry["tried"]
+    i, j = (rng.integers(n, size=(4000, n)) for n in gain.shape)
+    means = gain[i[:, :, None], j[:, None, :]].mean(axis=(1, 2))
+    low, high = np.quantile(means, [tail, 1 - tail])
+    return gain.mean(), low, high, f"{len(gain)} models and {gain.shape[1]} questions"
