@@ -8,13 +8,18 @@ when the command is called, so that ``conceptnb --help`` needs no torch. The stu
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
+import importlib.metadata
+import os
 import sys
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from conceptnb import __version__
-from conceptnb.studies import STUDIES
+from conceptnb.studies import STUDIES, refuse
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,7 @@ class _Command:
         """Import the module and run it with what was typed after the command."""
         module = importlib.import_module(self.module)
         parser = argparse.ArgumentParser(prog=f"conceptnb {self.words}", description=self.help)
+        parser.error = refuse  # type: ignore[method-assign]
         return module.run(parser, words)
 
 
@@ -42,9 +48,17 @@ class _Reproduce(_Command):
         return runner.reproduce(self.words.split()[-1], words)
 
 
+_DAMAGED = ("SafetensorError", "UnpicklingError", "BadZipFile", "EOFError")
+"""What readers of weights and checkpoints raise, without naming the file."""
+
 DESCRIPTION = "Concept-based representation learning: the package under the book."
 
 COMMANDS: tuple[_Command, ...] = (
+    _Command(
+        "learn",
+        "conceptnb.plotting.html_report",
+        "learn concepts from your own tables: a report, the fitted learner, and how to apply it",
+    ),
     _Command(
         "train-clip",
         "conceptnb.studies.commands.train_clip",
@@ -80,7 +94,8 @@ COMMANDS: tuple[_Command, ...] = (
 def main(arguments: Sequence[str] | None = None, commands: Sequence[_Command] = COMMANDS) -> int:
     """Run one command, by default that of the process, and return its exit status.
 
-    It is 0 for success, 2 where the command was refused with a message, 130 where interrupted.
+    It is 0 for success, 2 where the command was refused with one line, 130 where interrupted, and
+    1 for what was not foreseen. ``CONCEPTNB_DEBUG=1`` shows the traceback of any error.
     """
     # First the words alone; what follows them belongs to the command's own parser.
     chosen, rest = _parser_of_words(commands).parse_known_args(arguments)
@@ -92,12 +107,45 @@ def main(arguments: Sequence[str] | None = None, commands: Sequence[_Command] = 
         return 0
     try:
         return command.run(rest)
-    except (ValueError, OSError, ImportError) as error:
-        print(f"conceptnb {command.words}: {error}", file=sys.stderr)
-        return 2
     except KeyboardInterrupt:
         print(f"conceptnb {command.words}: interrupted; finished work is kept", file=sys.stderr)
         return 130
+    except Exception as error:
+        if os.environ.get("CONCEPTNB_DEBUG"):
+            raise
+        said, status = _in_one_line(error, rest)
+        print(f"conceptnb {command.words}: {said}", file=sys.stderr)
+        return status
+
+
+def _in_one_line(error: Exception, words: Sequence[str]) -> tuple[str, int]:
+    """Return what is said of an error, and the exit status: 2 if it was to be expected, else 1."""
+    said = " ".join(str(error).split()) or type(error).__name__
+    given = " or ".join(word for word in words if "/" in word or Path(word).exists())
+    raised = list(traceback.walk_tb(error.__traceback__))[-1:]
+    foreign = not any("conceptnb" in Path(f.f_code.co_filename).parts for f, _ in raised)
+    if foreign and given and not any(word in said for word in words):
+        said = f"{given}: {said}"
+    origins = {base.__module__.split(".")[0] for base in type(error).__mro__}
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"{said}: free some space, or name another disk with --out; finished work is kept", 2
+    if (
+        origins & {"requests", "urllib3", "urllib", "httpx", "huggingface_hub"}
+        or "Failed to download" in said
+    ):
+        return f"{said}: this needs a network; a file or folder of your own needs none", 2
+    if isinstance(error, MemoryError) or type(error).__name__ == "TerminatedWorkerError":
+        return f"{said}: memory ran out; give fewer --jobs, samples or images", 2
+    if type(error).__name__ in _DAMAGED or "PytorchStreamReader" in said:
+        return f"{given or 'a file'} is damaged ({said}): fetch or make it again", 2
+    if isinstance(error, ValueError | OSError | ImportError):
+        return said, 2
+    urls = importlib.metadata.metadata("conceptnb").get_all("Project-URL") or [""]
+    return (
+        f"this is a bug ({type(error).__name__}: {said}); please report it at "
+        f"{urls[0].split(', ')[-1]}/issues with what CONCEPTNB_DEBUG=1 shows",
+        1,
+    )
 
 
 def _parser_of_words(commands: Sequence[_Command]) -> argparse.ArgumentParser:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, ImageOps, UnidentifiedImageError
 from scipy.stats.contingency import association
 from sklearn.decomposition import PCA
 
@@ -61,6 +61,14 @@ def read_images(
         raise ValueError(f"{labels} has no column of labels beside {column!r}")
     for name in chosen:
         _check_factor(table[name], f"{labels}, column {name!r}")
+    if (
+        twice := table[column].map(lambda name: (Path(folder) / name).resolve()).duplicated()
+    ).any():
+        row = int(np.flatnonzero(twice)[0])
+        raise ValueError(
+            f"{labels}, row {row + 2}: {table[column].iloc[row]!r} is in an earlier row already; "
+            "one would be learned from and the other judged by. Keep one row for each image"
+        )
     found: list[Images] = []
     for row, name in enumerate(table[column], start=2):
         found.append(_read_image(Path(folder) / name, f"{labels}, row {row}"))
@@ -90,17 +98,21 @@ def _check_factor(cells: pd.Series, where: str) -> None:
 
 
 def _read_image(path: Path, where: str) -> Images:
-    """Return one image as 8-bit RGB; transparency is dropped."""
+    """Return one image as 8-bit RGB, turned as its EXIF says; transparency is dropped."""
     if not path.is_file():
         raise ValueError(f"{where}: there is no file {path}; is `folder` the right one?")
     try:
         with Image.open(path) as image:
-            return np.asarray(image.convert("RGB"))
+            frames = getattr(image, "n_frames", 1)
+            upright = np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
     except (OSError, SyntaxError, UnidentifiedImageError) as error:
         raise ValueError(
             f"{where}: {path} cannot be read as an image ({type(error).__name__}). Open it in a "
             "viewer and save it again, as PNG or JPEG"
         ) from None
+    if frames > 1:
+        raise ValueError(f"{where}: {path} has {frames} frames: save the one that is meant as PNG")
+    return upright
 
 
 def pixel_components(images: Images, n_components: int = 30) -> Array:
@@ -158,6 +170,11 @@ def learn_directions(
         raise ValueError(f"embed returned {len(Z)} rows for {len(images)} images")
     values = {str(name): column.to_numpy(dtype=str) for name, column in labels.items()}
     factors = report_factors(Z, values, np.random.default_rng(seed), shrinkage=_SHRINKAGE)
+    for name, found in factors.items():
+        if lost := {*values[name].tolist()} - {*found.labels.tolist()}:
+            raise ValueError(
+                f"{name}={lost}: no image of it in the half that judges; take another seed"
+            )
     return DirectionReport(factors, _warnings(factors, labels, Z.shape[1], len(Z) // 2))
 
 

@@ -46,9 +46,10 @@ def valuations_by_environment(report: ConceptReport) -> Figure:
             ax.plot(middle, e, "o", color=colour, markerfacecolor=face, markersize=7)
         middle = np.median(learned[table.environment == 0, k])
         ax.axvline(middle, color=INK, linewidth=0.8, linestyle=":")
-        ax.set(title=concept, xlabel="learned valuation")
+        ax.set(xlabel="learned valuation")
+        ax.set_title(concept, parse_math=False)
         ax.grid(axis="y", visible=False)
-    axes[0, 0].set_yticks(places, table.names)
+    axes[0, 0].set_yticks(places, table.names, parse_math=False)
     axes[0, 0].invert_yaxis()
     return figure
 

@@ -85,6 +85,9 @@ def steer_questions(
         raise ValueError(f"{len(known)} questions are too few to split in halves; give 16 or more")
     if unknown := [name for name in techniques if name not in TECHNIQUES]:
         raise ValueError(f"techniques={unknown} are not known; there are {list(TECHNIQUES)}")
+    if not np.isfinite(alpha) or n_heads < 1:
+        raise ValueError(f"alpha={alpha} has to be finite, and n_heads={n_heads} 1 or more")
+    _refuse_what_is_steered_wrongly(model)
     activations = collect_activations(model, tokenizer, known)
     settings = Settings(heads=(n_heads,), alphas=(alpha,))
     answered: dict[str, dict[str, np.ndarray]] = {name: {} for name in (NOT_STEERED, *techniques)}
@@ -100,6 +103,27 @@ def steer_questions(
     report = SteeringReport(known, scores, np.mean(accuracy, axis=0))
     report.warnings.extend([*_about_questions(known, tokenizer), *_about_results(report)])
     return report
+
+
+def _refuse_what_is_steered_wrongly(model: PreTrainedModel) -> None:
+    """Raise ValueError for models in which hooks do not run, or run in the wrong place."""
+    kind, config = model.config.model_type, model.config
+    compiled = hasattr(model, "_orig_mod") or getattr(model, "_compiled_call_impl", None)
+    adapted = any(hasattr(part, "lora_A") for part in model.modules())
+    reasons = {
+        "is in training mode, with dropout: call model.eval()": model.training,
+        "is compiled, and hooks do not run: give the model as it was before": compiled,
+        "has PEFT adapters: give model.merge_and_unload()": adapted,
+        "is an encoder with a decoder: give one with a decoder only": config.is_encoder_decoder
+        or kind in ("bart", "mbart", "pegasus", "marian", "blenderbot"),
+        "counts positions from its padding: give another family": "roberta" in kind,
+        "multiplies in slices: load it with slow_but_exact=False": vars(config).get(
+            "slow_but_exact"
+        ),
+    }
+    for reason, holds in reasons.items():
+        if holds:
+            raise ValueError(f"model: this {type(model).__name__} {reason}")
 
 
 def _about_questions(

@@ -1,5 +1,13 @@
 """One file per computed table: what is drawn, fitted and scored, and one runner for all."""
 
+from typing import NoReturn
+
+
+def refuse(message: str) -> NoReturn:
+    """Raise ValueError: what a command's parser does where its own would print its usage."""
+    raise ValueError(f"{message}; --help lists the options")
+
+
 STUDIES: dict[str, tuple[str, str]] = {
     "theory": ("theory_tables", "the tables of the chapters on identifiability"),
     "theory-beyond": (

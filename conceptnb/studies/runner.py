@@ -12,10 +12,12 @@ import contextlib
 import hashlib
 import importlib
 import json
+import math
 import os
 import shlex
 import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +30,7 @@ from tqdm.auto import tqdm
 from conceptnb import results
 from conceptnb.core.files import write_text
 from conceptnb.results.provenance import closure
-from conceptnb.studies import STUDIES
+from conceptnb.studies import STUDIES, refuse
 
 __all__ = ["Plan", "Sample", "Study", "Task", "find_plan", "reproduce"]
 
@@ -127,11 +129,8 @@ def reproduce(name: str, words: Sequence[str]) -> int:
 
     A file that another command has made is not replaced: FileExistsError.
     """
+    _refuse_before_loading(words)
     study, args = _parse(name, words)
-    if args.jobs < 1:
-        raise ValueError(f"--jobs must be at least 1, got {args.jobs}")
-    if args.scheduler and args.backend != "dask":
-        raise ValueError("--scheduler is for --backend dask: name both, or neither")
     plans = study.plans(args)
     if args.out and len(plans) > 1:
         files = ", ".join(plan.file for plan in plans)
@@ -200,17 +199,46 @@ def _parse(name: str, words: Sequence[str]) -> tuple[Study, argparse.Namespace]:
         raise ValueError(f"there is no study {name!r}; there are {', '.join(STUDIES)}")
     module, description = STUDIES[name]
     study: Study = importlib.import_module(f"conceptnb.studies.{module}").STUDY
-    parser = argparse.ArgumentParser(prog=f"conceptnb reproduce {name}", description=description)
+    parser = argparse.ArgumentParser(
+        prog=f"conceptnb reproduce {name}", description=description, allow_abbrev=False
+    )
+    parser.error = refuse  # type: ignore[method-assign]
     study.add_options(parser)
     _add_options(parser)
-    return study, parser.parse_args(list(words))
+    args = parser.parse_args(list(words))
+    for option, given in vars(args).items():
+        for value in given if isinstance(given, list) else [given]:
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ValueError(f"--{option.replace('_', '-')} {value}: give a finite number")
+    return study, args
+
+
+def _known(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+    """Return the options that all studies have, and the other words."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.error = refuse  # type: ignore[method-assign]
+    _add_options(parser)
+    return parser.parse_known_args(list(words))
+
+
+def _refuse_before_loading(words: Sequence[str]) -> None:
+    """Refuse what can be seen to be wrong before a study is imported, which may bring torch."""
+    args, rest = _known(words)
+    if {"-h", "--help"} & {*rest}:
+        return
+    if args.jobs < 1:
+        raise ValueError(f"--jobs must be at least 1, got {args.jobs}")
+    if args.scheduler and args.backend != "dask":
+        raise ValueError("--scheduler is for --backend dask: name both, or neither")
+    if args.out is not None:
+        check_out(args.out, args.force)
+    if args.checkpoints is not None:
+        check_out(args.checkpoints / "x", replace=True, option="--checkpoints")
 
 
 def _that_matter(words: Sequence[str]) -> list[str]:
     """Return the words of a command without the options that change no number."""
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    _add_options(parser)
-    known, rest = parser.parse_known_args(list(words))
+    known, rest = _known(words)
     return [*rest, *(["--out", known.out.name] if known.out else [])]
 
 
@@ -226,16 +254,18 @@ def _refuse_to_replace(path: Path, plan: Plan, command: str, args: argparse.Name
     check_out(path, args.force or again)
 
 
-def check_out(path: Path, replace: bool) -> None:
+def check_out(path: Path, replace: bool, option: str = "--out") -> None:
     """Refuse a file that could not be written, or that exists and is not to be replaced."""
     if path.is_dir():
-        raise ValueError(f"--out {path} is a folder: name a file in it")
+        raise ValueError(f"{option} {path} is a folder: name a file in it")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.") as probe:
+            probe.write(bytes(1 << 16))
     except OSError as error:
-        raise ValueError(f"--out {path}: its folder cannot be made ({error})") from None
-    if not os.access(path.parent, os.W_OK):
-        raise ValueError(f"--out {path}: its folder cannot be written to")
+        raise ValueError(
+            f"{option} {path} cannot be written there ({error.strerror}): name another place"
+        ) from None
     if path.exists() and not replace:
         raise FileExistsError(
             f"{path} exists: name another file with --out, or replace it with --force"

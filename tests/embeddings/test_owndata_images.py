@@ -7,6 +7,7 @@ import matplotlib.image
 import numpy as np
 import pandas as pd
 import pytest
+from PIL import Image
 
 from conceptnb import plotting
 from conceptnb.core import example_data as examples
@@ -111,6 +112,44 @@ def test_an_embedding_has_to_have_a_row_for_each_image(folder):
         learn_directions(*images, embed=lambda pixels: np.eye(3))
     with pytest.raises(ValueError, match=r"embed\(images\) holds"):
         learn_directions(*images, embed=lambda pixels: np.full((480, 2), np.nan))
+
+
+def test_a_picture_is_turned_as_its_camera_says_and_a_moving_one_is_refused(tmp_path):
+    picture = np.zeros((6, 6, 3), np.uint8)
+    picture[:3] = 255  # upside down, by its EXIF
+    exif = Image.Exif()
+    exif[0x0112] = 3
+    for k in range(8):
+        Image.fromarray(picture).save(tmp_path / f"{k}.png", exif=exif)
+    labels = pd.DataFrame({"file": [f"{k}.png" for k in range(8)], "odd": list("abababab")})
+    labels.to_csv(tmp_path / "labels.csv", index=False)
+    pixels, _ = read_images(tmp_path, tmp_path / "labels.csv")
+    assert (pixels[:, 3:] == 255).all()
+    assert (pixels[:, :3] == 0).all()
+    frames = [Image.fromarray(picture), Image.fromarray(255 - picture)]
+    frames[0].save(tmp_path / "7.gif", save_all=True, append_images=frames[1:])
+    labels.replace("7.png", "7.gif").to_csv(tmp_path / "labels.csv", index=False)
+    with pytest.raises(ValueError, match=r"row 9: .*7\.gif has 2 frames"):
+        read_images(tmp_path, tmp_path / "labels.csv")
+    labels.replace("7.png", "../" + tmp_path.name + "/0.png").to_csv(
+        tmp_path / "labels.csv", index=False
+    )
+    with pytest.raises(ValueError, match=r"row 9: .*0\.png' is in an earlier row already"):
+        read_images(tmp_path, tmp_path / "labels.csv")
+
+
+def test_a_value_that_nothing_judges_is_refused():
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 255, size=(40, 2, 2, 3)).astype(np.uint8)
+    images[:12, 0] = 0
+    labels = pd.DataFrame({"kind": ["rare"] * 4 + ["some"] * 8 + ["usual", "common"] * 14})
+    seen = []
+    for seed in range(40):
+        try:
+            learn_directions(images, labels, seed=seed)
+        except ValueError as error:
+            seen.append(str(error))
+    assert any("kind={'rare'}: no image of it in the half that judges" in line for line in seen)
 
 
 def test_grey_and_transparent_images_become_rgb(tmp_path):

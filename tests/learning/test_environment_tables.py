@@ -8,12 +8,19 @@ import pandas as pd
 import pytest
 
 from conceptnb.core import example_data as examples
+from conceptnb.core.concepts import random_atoms
+from conceptnb.core.design import EnvironmentDesign
+from conceptnb.core.distributions import random_mixture
+from conceptnb.core.mixing import LinearMixing
+from conceptnb.core.problems import sample_environments
 from conceptnb.core.scores import mcc
 from conceptnb.learning.environment_tables import (
     _about_design,
+    _about_support,
     from_arrays,
     learn_concepts,
     read_environments,
+    suspicious_columns,
 )
 
 TEMPLATE = Path(__file__).resolve().parents[2] / "book/templates/my_environments.py"
@@ -78,6 +85,81 @@ def test_the_design_is_held_against_the_assumptions(M, words):
     said = _about_design(np.array(M, dtype=bool), ["u", "v"])
     assert all(any(word in line for line in said) for word in words)
     assert bool(said) == bool(words)
+
+
+def test_columns_that_are_no_measurements_are_named(learned):
+    rows = pd.read_csv(learned[1])
+    X, labels = rows.iloc[:, 1:], rows["environment"].tolist()
+    assert suspicious_columns(from_arrays(X, labels, "any")) == []
+    rng = np.random.default_rng(0)
+    odd = X.assign(
+        row=np.arange(len(X)),
+        within=np.tile(np.arange(400) * 0.5, 5),
+        id=rng.permutation(len(X)) + 10**6,
+        count=rng.poisson(3, len(X)),
+        sex=rng.integers(2, size=len(X)),
+        lognormal=rng.lognormal(size=len(X)),
+    )
+    odd.loc[5:9, "sensor_1"] = -999
+    odd.loc[7:9, "sensor_2"] = 9999
+    said = suspicious_columns(from_arrays(odd, labels, "any", columns=list(odd)))
+    assert [line.split()[0] for line in said] == [
+        "'sensor_1'", "'sensor_2'", "'row'", "'within'", "'id'",
+    ]  # fmt: skip
+    assert "-999 in 5 rows" in said[0]
+    assert "9999 in 3 rows" in said[1]
+    assert all("number the rows" in line for line in said[2:])
+
+
+def test_names_of_columns_and_environments_are_checked():
+    with pytest.raises(ValueError, match=r"each of X's 2 columns its own name"):
+        from_arrays(np.eye(80)[:, :2], ["any", "dark"] * 40, "any", columns=["a", "a"])
+    for missing in (np.nan, None, ""):
+        with pytest.raises(ValueError, match="environment of row 2 of the data is missing"):
+            from_arrays(np.eye(80)[:, :2], ["any", missing] * 40, "any")
+
+
+def simulated(seed, d_x, shift):
+    """A table of the example's design, one environment of which may have been shifted."""
+    rng = np.random.default_rng(seed)
+    base, atoms = random_mixture(4, rng), random_atoms(2, 4, rng)
+    centre = base.sample(4000, rng) @ atoms.T
+    low, high = np.percentile(centre, [25, 75], axis=0)
+    design = EnvironmentDesign(
+        [[0], [0], [1], [0, 1]],
+        [[high[0]], [low[0]], [high[1]], [high[0], low[1]]],
+        float(0.15 * centre.var()),
+    )
+    Z, environment = sample_environments(base, design, atoms, 400, rng, n_base=400)
+    X = LinearMixing.random(4, d_x, rng)(Z).round(5)
+    X[environment == 3] += shift * X.std(axis=0) * rng.choice([-1, 1], size=d_x)
+    return from_arrays(X, [f"e{e}" for e in environment], "e0")
+
+
+@pytest.mark.parametrize(("d_x", "found"), [(6, 1.0), (4, 0.45)])
+def test_changed_environments_are_warned_of_and_selected_ones_are_not(d_x, found):
+    clean = [_about_support(simulated(seed, d_x, 0.0)) for seed in range(60)]
+    assert sum(map(bool, clean)) <= 4
+    changed = [_about_support(simulated(seed, d_x, 0.2)) for seed in range(60)]
+    assert sum(any("'e3'" in line for line in said) for said in changed) >= found * 60
+
+
+def test_equal_valuations_are_warned_of():
+    rng = np.random.default_rng(3)
+    base, atoms = random_mixture(3, rng), random_atoms(2, 3, rng)
+    centre = base.sample(4000, rng) @ atoms.T
+    high, low = np.percentile(centre, [70, 30], axis=0)
+    design = EnvironmentDesign(
+        [[0], [0], [1], [1]],
+        [[high[0]], [high[0]], [high[1]], [low[1]]],
+        float(0.15 * centre.var()),
+    )
+    Z, environment = sample_environments(base, design, atoms, 600, rng, n_base=600)
+    table = from_arrays(Z, [f"e{e}" for e in environment], "e0")
+    looked = {"e1": ["u"], "e2": ["u"], "e3": ["v"], "e4": ["v"]}
+    said = [line for line in learn_concepts(table, looked).warnings if "Assumption 4" in line]
+    assert len(said) == 1
+    assert said[0].startswith("'u' was looked for at nearly the same valuation in all 2")
 
 
 GOOD = "environment,a,b\n" + "any,1,2\nany,2,1\ndark,3,1\ndark,1,4\n" * 20

@@ -1,11 +1,13 @@
 """A reader's list of questions: what is read, steered, warned of, and refused."""
 
+import copy
 import json
 import runpy
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from conceptnb.steering.own_questions import NOT_STEERED, paired_gain, steer_questions
 from conceptnb.steering.questions import Question, read_questions, write_questions
@@ -113,6 +115,55 @@ def test_what_cannot_be_steered_is_refused(small):
         steer_questions(corpus.questions()[:15], model, tokenizer)
     with pytest.raises(ValueError, match=r"\['magic'\] are not known; there are \['random"):
         steer_questions(corpus.questions(), model, tokenizer, techniques=["magic"])
+    for wrong in ({"alpha": float("nan")}, {"alpha": float("inf")}, {"n_heads": 0}):
+        with pytest.raises(ValueError, match="has to be finite, and n_heads"):
+            steer_questions(corpus.questions(), model, tokenizer, **wrong)
+
+
+def _in_training(model):
+    return model.train()
+
+
+def _compiled(model):
+    return torch.compile(model)
+
+
+def _compiled_in_place(model):
+    model.compile()
+    return model
+
+
+def _adapted(model):
+    model.model.layers[0].self_attn.o_proj.lora_A = torch.nn.ModuleDict()
+    return model
+
+
+def _like(**settings):
+    def change(model):
+        for name, value in settings.items():
+            setattr(model.config, name, value)
+        return model
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (_in_training, r"training mode, with dropout: call model\.eval"),
+        (_compiled, "is compiled, and hooks do not run"),
+        (_compiled_in_place, "is compiled, and hooks do not run"),
+        (_adapted, "has PEFT adapters"),
+        (_like(is_encoder_decoder=True), "encoder with a decoder"),
+        (_like(model_type="bart"), "encoder with a decoder"),
+        (_like(model_type="xlm-roberta"), "counts positions from its padding"),
+        (_like(slow_but_exact=True), "slow_but_exact=False"),
+    ],
+)
+def test_models_that_would_be_steered_wrongly_are_refused(change, said, small):
+    corpus, model, tokenizer = small
+    with pytest.raises(ValueError, match=f"model: this .*{said}"):
+        steer_questions(corpus.questions(), change(copy.deepcopy(model)), tokenizer)
 
 
 @pytest.mark.slow

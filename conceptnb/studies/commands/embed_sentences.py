@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from conceptnb.embeddings.sentences import stored
+from conceptnb.studies.runner import check_out
 
 _LIBRARIES = ("torch", "transformers", "numpy")
 _PUBLISHED = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -27,9 +28,18 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     )
     parser.add_argument("--seed", type=int, default=0, help="of the untrained control (default 0)")
     parser.add_argument(
-        "--out", type=Path, default=stored.FILE, help="file; by default the package's own"
+        "--out",
+        type=Path,
+        default=Path(stored.FILE.name),
+        help=f"file (default: {stored.FILE.name} in this folder)",
     )
+    parser.add_argument("--force", action="store_true", help="replace the file of --out")
     args = parser.parse_args(words)
+    check_out(args.out, args.force)
+    if args.seed < 0:
+        raise ValueError(f"--seed {args.seed}: a seed is 0 or more")
+    if args.model is not None and not (args.model / "model.safetensors").is_file():
+        raise FileNotFoundError(f"--model {args.model} is no folder with a model.safetensors")
     from safetensors.numpy import save_file  # noqa: PLC0415 - of the extras, not of the core
 
     from conceptnb.core.sentence_bert import packaged_model  # noqa: PLC0415 - brings torch

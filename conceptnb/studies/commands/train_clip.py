@@ -27,17 +27,22 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     parser.add_argument(
         "--checkpoint", type=Path, help="where to keep the training; taken up again if it exists"
     )
-    parser.add_argument("--force", action="store_true", help="replace the file of --out")
+    parser.add_argument("--force", action="store_true", help="replace the files of --out")
     args = parser.parse_args(words)
+    out = args.out or Path(f"shapes-{args.kind}.safetensors")
+    if out.suffix != ".safetensors":
+        raise ValueError(f"--out {out} has to end in .safetensors: that is what is written")
+    for file in (out, out.with_suffix(".json")):
+        check_out(file, args.force)
+    if args.steps is not None and args.steps < 1:
+        raise ValueError(f"--steps={args.steps} has to be 1 or more")
+    if args.checkpoint is not None:
+        check_out(args.checkpoint, replace=True, option="--checkpoint")
     import numpy as np  # noqa: PLC0415 - a command loads what it needs when it runs
 
     from conceptnb.core.files import write_text  # noqa: PLC0415
     from conceptnb.embeddings import clip  # noqa: PLC0415
 
-    out = args.out or Path(f"shapes-{args.kind}.safetensors")
-    if out.suffix != ".safetensors":
-        raise ValueError(f"--out {out} has to end in .safetensors: that is what is written")
-    check_out(out, args.force)
     plan = None if args.steps is None else clip.TrainingPlan(cycles=(clip.Cycle(args.steps),))
     training = clip.ClipTraining(args.kind, plan)
     if args.checkpoint is not None and args.checkpoint.exists():

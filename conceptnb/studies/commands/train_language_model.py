@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from conceptnb.steering.small_model_training import save_small_model, train_small_model
 from conceptnb.steering.toy_corpora import CORPUS_KINDS, make_toy_corpus
+from conceptnb.studies.runner import check_out
 
 
 def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
@@ -19,10 +19,21 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     parser.add_argument(
         "--out", type=Path, default=Path(), help="folder for the models (default: this one)"
     )
+    parser.add_argument("--force", action="store_true", help="replace models of --out")
     args = parser.parse_args(words)
-    for seed in args.seeds:
-        for kind in [args.corpus] if args.corpus else CORPUS_KINDS:
-            model, tokenizer, record = train_small_model(make_toy_corpus(kind), seed)
-            save_small_model(model, tokenizer, record, args.out / f"{kind}-{seed}")
-            print(f"{kind}-{seed}: loss {record['loss']:.3f}, {record['cpu_seconds']:.0f} CPU-s")
+    if min(args.seeds) < 0:
+        raise ValueError(f"--seeds {min(args.seeds)}: a seed is 0 or more")
+    kinds = [args.corpus] if args.corpus else [*CORPUS_KINDS]
+    wanted = {(kind, seed): args.out / f"{kind}-{seed}" for seed in args.seeds for kind in kinds}
+    for folder in wanted.values():
+        check_out(folder / "model.safetensors", args.force)
+    from conceptnb.steering.small_model_training import (  # noqa: PLC0415 - brings torch
+        save_small_model,
+        train_small_model,
+    )
+
+    for (kind, seed), folder in wanted.items():
+        model, tokenizer, record = train_small_model(make_toy_corpus(kind), seed)
+        save_small_model(model, tokenizer, record, folder)
+        print(f"{kind}-{seed}: loss {record['loss']:.3f}, {record['cpu_seconds']:.0f} CPU-s")
     return 0

@@ -1,0 +1,225 @@
+"""``conceptnb learn``: tables of one's own -> a report to read offline, and the fitted learner."""
+
+from __future__ import annotations
+
+import argparse
+import html
+import io
+import re
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from string import Template
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from conceptnb import __version__
+from conceptnb.core.files import write_text
+from conceptnb.core.table_files import read_table
+from conceptnb.studies.runner import check_out
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from conceptnb.learning.environment_tables import ConceptReport
+
+_FILES = ("report.html", "concepts.safetensors", "apply.py", "valuations.csv")
+_COLUMN: dict[str, Any] = {"metavar": "COLUMN"}
+_SEVERAL: dict[str, Any] = {"nargs": "+", "default": []}
+_OPTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("tables", "CSV, parquet or npy; several are one environment each, named as the files",
+     {"type": Path, "nargs": "+", "metavar": "TABLE"}),
+    ("--out", "folder to write", {"type": Path, "required": True, "metavar": "DIR"}),
+    ("--environment", "that names each row's environment (of one table: environment)", _COLUMN),
+    ("--base", "environment collected without looking for anything (default: the first)", {}),
+    ("--looked-for", "concepts an environment was collected by (default: one of its own)",
+     _SEVERAL | {"metavar": "ENVIRONMENT=CONCEPT,..."}),
+    ("--missing", "leave out rows with empty cells or with these codes",
+     {"nargs": "*", "metavar": "CODE"}),
+    ("--ids", "not to learn from", _SEVERAL | _COLUMN),
+    ("--encoder", "(default: linear)", {"choices": ("linear", "mlp"), "default": "linear"}),
+    ("--seed", "of the split and the fits (default 0)", {"type": int, "default": 0}),
+    ("--force", "replace the files in --out", {"action": "store_true"}),
+)  # fmt: skip
+_MISSING = ("", "na", "nan", "null", "none", "n/a")
+
+
+def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
+    """Read the tables, learn, and write report, learner, code that applies it, and valuations."""
+    for name, said, settings in _OPTIONS:
+        parser.add_argument(name, help=said, **settings)
+    args = parser.parse_args(words)
+    if args.seed < 0:
+        raise ValueError(f"--seed {args.seed}: a seed is 0 or more")
+    for file in _FILES:
+        check_out(args.out / file, args.force)
+    rows, environment, left_out = _read(args)
+    names = list(dict.fromkeys(environment))
+    base = args.base or names[0]
+    if base not in names:
+        raise ValueError(f"--base {base!r} is no environment; there are {names}")
+    looked_for = {name: [name] for name in names if name != base}
+    for word in args.looked_for:
+        name, equals, concepts = word.rpartition("=")
+        if not equals or name not in looked_for:
+            raise ValueError(
+                f"--looked-for {word!r} has to be ENVIRONMENT=CONCEPT,..., for one of {names[1:]}"
+            )
+        looked_for[name] = [concept.strip() for concept in concepts.split(",")]
+    from conceptnb.learning.environment_tables import (  # noqa: PLC0415 - brings torch
+        from_arrays,
+        learn_concepts,
+        suspicious_columns,
+    )
+
+    source = ", ".join(path.name for path in args.tables)
+    table = from_arrays(
+        rows.to_numpy(float), environment, base, source=source, columns=list(rows.columns)
+    )
+    notes = [f"{left_out} rows with missing values were left out (--missing)."] if left_out else []
+    if not args.looked_for:
+        notes.append("Nothing says what was looked for: each environment is taken to have one "
+            "concept of its own. Say it with --looked-for.")  # fmt: skip
+    if args.base is None:
+        notes.append(f"The first environment, {base!r}, is taken as the base. Say it with --base.")
+    notes += suspicious_columns(table)
+    print(*(f"warning: {line}\n" for line in notes), sep="", end="", flush=True)
+    report = learn_concepts(table, looked_for, encoder=args.encoder, seed=args.seed)
+    report.learner.save(args.out / "concepts.safetensors")
+    code = _fill("apply.txt", columns=table.columns, concepts=report.concepts)
+    write_text(args.out / "apply.py", code)
+    found = pd.DataFrame(report.valuations, columns=report.concepts)
+    found.insert(0, "environment", environment, allow_duplicates=True)
+    write_text(args.out / "valuations.csv", found.to_csv(index=False))
+    found_since = [line for line in report.warnings if line not in notes]
+    report.warnings[:] = notes + found_since
+    command = shlex.join(["conceptnb", "learn", *words])
+    write_text(args.out / "report.html", _page(report, source, command, code))
+    print(*(f"warning: {line}\n" for line in found_since), sep="", end="")
+    print(f"wrote {', '.join(str(args.out / name) for name in _FILES)}")
+    return 0
+
+
+def _read(args: argparse.Namespace) -> tuple[pd.DataFrame, list[str], int]:
+    """Return the numbers to learn from, each row's environment, and how many rows were left out."""
+    tables = {path.stem: _load(path) for path in args.tables}
+    if len(tables) < len(args.tables):
+        raise ValueError(f"{[str(path) for path in args.tables]} have to have different names")
+    column = args.environment or ("environment" if len(tables) == 1 else None)
+    parts: list[pd.DataFrame] = []
+    environment: list[str] = []
+    header = list(tables[args.tables[0].stem])
+    for path, (name, table) in zip(args.tables, tables.items(), strict=True):
+        if odd := {*header, *args.ids, *([column] if column else [])} ^ {*table}:
+            raise ValueError(
+                f"{path}: not every table has the columns {sorted(odd)}; it has {list(table)}. "
+                "Name that of the environments by --environment, or give one table for each"
+            )
+        chosen = [title for title in header if title != column and title not in args.ids]
+        parts.append(_numbers(table[chosen], path, args.missing))
+        environment += table[column].astype(str).tolist() if column else [name] * len(table)
+    rows = pd.concat(parts, ignore_index=True)
+    whole = rows.notna().all(axis=1).to_numpy()
+    if not whole.any() or not rows.shape[1]:
+        raise ValueError(f"{args.tables[0]}: no row or no column is left to learn from")
+    rows = rows[whole]
+    if constant := [name for name in rows if rows[name].nunique() == 1]:
+        raise ValueError(f"{args.tables[0]}: the columns {constant} hold one value only: --ids "
+            f"{shlex.join(map(str, constant))} leaves them out")  # fmt: skip
+    kept = [name for name, keep in zip(environment, whole, strict=True) if keep]
+    return rows, kept, int((~whole).sum())
+
+
+def _load(path: Path) -> pd.DataFrame:
+    kind = path.suffix.lower()
+    if kind not in (".csv", ".npy", ".parquet"):
+        raise ValueError(f"{path}: a table is .csv, .parquet or .npy, not {kind or 'nameless'}")
+    if kind == ".csv":
+        return read_table(path)
+    try:
+        found = pd.DataFrame(np.load(path)) if kind == ".npy" else pd.read_parquet(path)
+        return found.rename(columns="{}".format if kind == ".parquet" else "x{}".format)
+    except Exception as error:  # the reader's own
+        raise ValueError(f"{path} cannot be read as a table ({error}): save it as CSV") from error
+
+
+def _numbers(cells: pd.DataFrame, path: Path, codes: Sequence[str] | None) -> pd.DataFrame:
+    """Return cells as numbers, NaN where a value is missing and `codes` say that this may be."""
+    found = cells.apply(pd.to_numeric, errors="coerce").astype(float)
+    text = cells.astype(str).apply(lambda column: column.str.strip())
+    lost = text.apply(lambda column: column.str.lower().isin(_MISSING)) & found.isna()
+    given = lost | text.isin(codes or [])
+    for code in pd.to_numeric(pd.Series(codes or [], dtype=object), errors="coerce").dropna():
+        given |= found == code
+    wrong = (found.isna() | np.isinf(found)) & ~given if codes is not None else ~np.isfinite(found)
+    for name in found:
+        if not wrong[name].any():
+            continue
+        row = int(np.flatnonzero(wrong[name])[0])
+        cell, count = text[name].iloc[row], int(wrong[name].sum())
+        hint = f"--ids {shlex.quote(name)} leaves the column out"
+        if lost[name].iloc[row]:
+            hint += ", --missing the rows with missing values"
+        elif re.fullmatch(r"[-+]?\d+,\d+", cell):
+            hint = "write decimals with a point, 1.5 and not 1,5"
+        raise ValueError(f"{path}, column {name!r}, row {row + 2}: {cell!r} is no number that can "
+            f"be learned from, nor are {count - 1} others; {hint}")  # fmt: skip
+    return found.mask(given)
+
+
+def _page(report: ConceptReport, source: str, command: str, code: str) -> str:
+    """Return the report as one HTML file that needs no other."""
+    from conceptnb.plotting.reports import valuations_by_environment  # noqa: PLC0415 - matplotlib
+
+    table = report.table
+    targets = np.asarray(report.learner.targets)
+    looked = [[n for e, n in enumerate(table.names[1:]) if targets[e, k]] for k in range(
+        len(report.concepts))]  # fmt: skip
+    concepts = pd.DataFrame({"concept": report.concepts, "looked for in": map(", ".join, looked)})
+    concepts["agreement of halves"] = [round(report.agreement[c], 3) for c in report.concepts]
+    means = report.summary().set_index("environment").filter(like="mean ")
+    alt = "Median and quartiles of each learned valuation in each environment. Means: " + "; ".join(
+        f"{name.removeprefix('mean ')} " + ", ".join(f"{e} {v:.2f}" for e, v in column.items())
+        for name, column in means.items()
+    )
+    lines = "".join(f"<li>{html.escape(line)}</li>" for line in report.warnings)
+    warnings = (
+        f'<ul class="said">{lines}</ul>'
+        if lines
+        else '<p class="said none">No warning. That does not prove that the concepts are right: '
+        "both halves can lead to the same mixture of concepts.</p>"
+    )
+    text = {"source": source, "base": table.names[0], "code": code, "command": command}
+    return _fill(
+        "report.html",
+        {key: html.escape(value) for key, value in text.items()},
+        rows=f"{len(table.X):,}",
+        columns=table.X.shape[1],
+        environments=len(table.names),
+        warnings=warnings,
+        summary=_table(report.summary()),
+        concepts=_table(concepts),
+        figure=_svg(valuations_by_environment(report), alt),
+        version=__version__,
+    )
+
+
+def _fill(template: str, *given: dict[str, str], **more: object) -> str:
+    """Return a file beside this module with its $names filled in."""
+    file = Path(__file__).with_name(template)
+    return Template(file.read_text(encoding="utf-8")).substitute(*given, **more)
+
+
+def _table(frame: pd.DataFrame) -> str:
+    return frame.to_html(index=False, border=0, na_rep="–", float_format=lambda x: f"{x + 0.0:.3g}")
+
+
+def _svg(figure: Figure, alt: str) -> str:
+    """Return a figure as SVG to be put into a page, with what it shows in words."""
+    out = io.StringIO()
+    figure.savefig(out, format="svg", metadata={"Date": None})
+    name = html.escape(alt, quote=True)
+    drawn = out.getvalue()
+    return drawn[drawn.index("<svg") :].replace("<svg", f'<svg role="img" aria-label="{name}"', 1)

@@ -1,0 +1,169 @@
+"""``conceptnb learn``: from tables to a report that opens offline, and a learner that applies."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from conceptnb.cli import main
+from conceptnb.core.example_data import LOOKED_FOR, write_environments
+from conceptnb.core.scores import mcc
+from conceptnb.learning import ConceptLearner
+
+LOOKED = [f"{name}={','.join(concepts)}" for name, concepts in LOOKED_FOR.items()]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A table with an identifier, some missing codes and a hostile name, and what is made of it."""
+    folder = tmp_path_factory.mktemp("learn")
+    write_environments(folder / "beans.csv")
+    rows = pd.read_csv(folder / "beans.csv", dtype=str)
+    rows.insert(1, "site", "north")
+    rows["row"] = np.arange(len(rows))
+    rows.loc[3, "sensor_2"] = "-999"
+    rows.loc[4, "sensor_3"] = ""
+    rows = rows.replace("sour", "<b>$\\frac{x$</b>")
+    rows.to_csv(folder / "beans.csv", index=False)
+    looked = [word.replace("sour", "<b>$\\frac{x$</b>") for word in LOOKED]
+    words = ["learn", str(folder / "beans.csv"), "--out", str(folder / "out"), "--ids", "site"]
+    words += ["--base", "any", "--missing", "-999", "--looked-for", *looked]
+    assert main(words) == 0
+    return folder, words
+
+
+class Page(HTMLParser):
+    """Elements and text of a page."""
+
+    def __init__(self, source):
+        super().__init__()
+        self.found, self.text = [], ""
+        self.feed(source)
+
+    def handle_starttag(self, tag, attributes):
+        self.found.append((tag, dict(attributes)))
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def test_the_report_needs_no_other_file_and_says_what_speaks_against_it(made):
+    source = (made[0] / "out" / "report.html").read_text(encoding="utf-8")
+    page = Page(source)
+    tags = [tag for tag, _ in page.found]
+    assert "script" not in tags and "link" not in tags and "img" not in tags
+    assert not re.search(r"url\((?!#)", source)
+    assert all("href" not in a and "src" not in a for tag, a in page.found if tag != "svg")
+    assert "prefers-color-scheme: dark" in source
+    [figure] = [a for tag, a in page.found if tag == "svg"]
+    assert figure["role"] == "img"
+    assert "dark and mild" in figure["aria-label"]
+    assert "<b>" not in source
+    assert "1,998 rows of 7 columns, in 5 environments" in page.text.replace("\n", " ")
+    assert "2 rows with missing values were left out" in page.text
+    assert "'row' looks like an index" in page.text
+    assert "from conceptnb.learning import ConceptLearner" in page.text
+    assert "--missing -999" in page.text
+
+
+def test_the_learner_and_its_program_give_the_same_valuations_in_any_order(made):
+    folder, _ = made
+    kept = pd.read_csv(folder / "out" / "valuations.csv")
+    assert list(kept) == ["environment", "roast", "acidity"]
+    rows = pd.read_csv(folder / "beans.csv").drop(index=[3, 4])
+    assert kept["environment"].tolist() == rows["environment"].tolist()
+    rows[rows.columns[::-1]].to_csv(folder / "new.csv", index=False)
+    done = subprocess.run(
+        [sys.executable, str(folder / "out" / "apply.py"), str(folder / "new.csv")],
+        capture_output=True, text=True, check=True,
+        env={"PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+    )  # fmt: skip
+    (folder / "found.csv").write_text(done.stdout)
+    again = pd.read_csv(folder / "found.csv")
+    np.testing.assert_allclose(again, kept.iloc[:, 1:], atol=1e-5)
+    assert ConceptLearner.load(folder / "out" / "concepts.safetensors").n_features_in_ == 7
+
+
+def test_warnings_come_before_the_fit(made, capsys, monkeypatch):
+    def stop(*_, **__):
+        raise ValueError("stopped")
+
+    monkeypatch.setattr("conceptnb.learning.environment_tables.learn_concepts", stop)
+    assert main([*made[1], "--force"]) == 2
+    said = capsys.readouterr().out
+    assert "warning: 'row' looks like an index" in said
+    assert "warning: 2 rows with missing values" in said
+    assert main(made[1]) == 2
+    assert "exists" in capsys.readouterr().err
+
+
+def test_several_files_are_environments_and_the_first_is_the_base(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    truth = write_environments("beans.csv")
+    rows = pd.read_csv("beans.csv")
+    for name, part in rows.groupby("environment", sort=False):
+        part.drop(columns="environment").to_csv(f"{name}.csv", index=False)
+    files = [f"{name}.csv" for name in ("any", *LOOKED_FOR)]
+    assert main(["learn", *files, "--out", "a", "--looked-for", *LOOKED]) == 0
+    assert "'any', is taken as the base" in capsys.readouterr().out
+    kept = pd.read_csv("a/valuations.csv")
+    assert mcc(truth, kept[["roast", "acidity"]]) > 0.99
+    assert kept["environment"].tolist() == rows["environment"].tolist()
+    for name, part in rows.groupby("environment", sort=False):
+        np.save(f"{name}.npy", part.drop(columns="environment").to_numpy())
+    files = [file.replace("csv", "npy") for file in files]
+    assert main(["learn", *files, "--out", "b"]) == 0
+    assert "Nothing says what was looked for" in capsys.readouterr().out
+    assert list(pd.read_csv("b/valuations.csv")) == ["environment", *LOOKED_FOR]
+
+
+GOOD = "environment,a,b\n" + "any,1.5,2\nany,2,1\ndark,3,1\ndark,1,4\n" * 20
+
+
+@pytest.mark.parametrize(
+    ("content", "more", "words"),
+    [
+        (GOOD + "dark,,1\n", [], ["'a', row 82", "'' is no number", "--missing"]),
+        (GOOD + 'dark,"1,5",1\n', [], ["'a', row 82", "with a point"]),
+        (GOOD + "dark,inf,1\n", ["--missing", "-999"], ["'a', row 82", "'inf'"]),
+        (GOOD + "dark,seven,1\n", ["--missing"], ["'a', row 82", "'seven'", "--ids a leaves"]),
+        (GOOD, ["--ids", "c"], ["mine.csv", "['c']"]),
+        (GOOD, ["--environment", "where"], ["mine.csv", "['where']", "--environment"]),
+        (GOOD, ["--missing", "1", "2", "3", "1.5"], ["no row or no column is left"]),
+        (GOOD, ["--ids", "a", "b"], ["no row or no column is left"]),
+        (GOOD.replace("1.5", "2").replace(",3,", ",2,").replace(",1,", ",2,"), [],
+         ["['a'] hold one value only", "--ids a"]),
+        (GOOD, ["--base", "none"], ["--base 'none'", "'dark'"]),
+        (GOOD, ["--looked-for", "light=x"], ["--looked-for 'light=x'", "'dark'"]),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_is_refused_by_name(content, more, words, tmp_path, capsys):
+    path = tmp_path / "mine.csv"
+    path.write_text(content)
+    assert main(["learn", str(path), "--out", str(tmp_path / "out"), *more]) == 2
+    said = capsys.readouterr().err
+    assert all(word in said for word in words), said
+
+
+def test_tables_that_do_not_fit_together_are_refused(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text("x,y\n1,2\n")
+    Path("b.csv").write_text("x,z\n1,2\n")
+    Path("sub").mkdir()
+    Path("sub/a.csv").write_text("x,y\n1,2\n")
+    Path("a.txt").write_text("x,y\n1,2\n")
+    for files, said in [
+        (["a.csv", "b.csv"], "b.csv: not every table has the columns ['y', 'z']"),
+        (["a.csv", "sub/a.csv"], "different names"),
+        (["a.txt"], "a table is .csv, .parquet or .npy, not .txt"),
+        (["a.parquet"], "a.parquet cannot be read as a table"),
+    ]:
+        assert main(["learn", *files, "--out", "r"]) == 2
+        assert said in capsys.readouterr().err

@@ -1,0 +1,292 @@
+"""Every command, every kind of fault: one line that names it and a way out, and the exit status."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import json
+import logging
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from conceptnb import results
+from conceptnb.cli import COMMANDS, _in_one_line, main
+from conceptnb.core.example_data import write_environments
+
+ROOT = Path(__file__).resolve().parents[1]
+WORDS = [command.words for command in COMMANDS]
+STUDIES = [words for words in WORDS if words.startswith("reproduce")]
+WRITERS = [words for words in WORDS if words != "results"]
+ENOUGH = {
+    "learn": ["beans.csv", "--out", "report"],
+    "train-clip": ["vit", "--steps", "1"],
+    "train-language-model": ["--corpus", "alike", "--seeds", "0"],
+    "score": ["--model", "model", "--data", "questions.csv"],
+    "reproduce theory": ["--part", "nested"],
+}
+"""Words without which a command does not start."""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """A working folder with good and bad files, and no network."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hub"))
+    monkeypatch.delenv("CONCEPTNB_DEBUG", raising=False)
+
+    def no_network(*_, **__):
+        raise OSError(errno.ENETUNREACH, "Network is unreachable")
+
+    monkeypatch.setattr(socket.socket, "connect", no_network)
+    monkeypatch.setattr(socket, "getaddrinfo", no_network)
+    monkeypatch.setattr(logging, "raiseExceptions", False)  # pooch keeps another test's stderr
+    write_environments("beans.csv", rows=40)
+    Path("questions.csv").write_text("question,best_answer,incorrect_answers\nwhy?,so,no\n")
+    Path("file").write_text("a file, and no folder")
+    Path("taken").mkdir()
+    Path("taken/model.safetensors").write_text("junk")
+    Path("model").mkdir()
+    Path("model/config.json").write_text(json.dumps({"model_type": "llama"}))
+    for name in ("model/model.safetensors", "my-shapes-vit.safetensors", "half.pt", "data.h5"):
+        Path(name).write_bytes(b"\xff" * 64)
+    Path("data.npy").write_bytes(b"junk")
+    return tmp_path
+
+
+def refused(capsys, words, *said, status=2):
+    """Run a command, and check that it ends with a status and one line that says some words."""
+    assert main([str(word) for word in words]) == status
+    error = capsys.readouterr().err
+    last = error.rstrip("\n").splitlines()[-1]
+    assert last.startswith("conceptnb "), error
+    assert "Traceback" not in error
+    assert error.count("conceptnb ") >= 1
+    assert all(str(word) in last for word in said), last
+    return error
+
+
+SMALL = ["--images", "64", "--jobs", "1", "--backend", "threading"]
+
+
+def typed(words, *more):
+    return [*words.split(), *ENOUGH.get(words, []), *more]
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_an_option_that_is_not_there(words, capsys):
+    said = refused(capsys, typed(words, "--nonsense"), "--nonsense", "--help")
+    assert said.count("\n") == 1
+
+
+BAD = {
+    "learn": (["--seed", "-1"], "--seed"),
+    "train-clip": (["--steps", "0"], "--steps"),
+    "train-language-model": (["--seeds", "-1"], "--seeds"),
+    "embed-sentences": (["--seed", "-1"], "--seed"),
+    "score": (["--limit", "0"], "--limit"),
+    "results": (["nothing"], "'nothing'"),
+} | {words: (["--jobs", "0"], "--jobs") for words in STUDIES}
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_a_bad_argument(words, capsys):
+    more, name = BAD[words]
+    assert refused(capsys, typed(words, *more), name).count("\n") == 1
+
+
+def folder_of(words):
+    """Return the option whose folder is made, and what it holds."""
+    return words in ("learn", "train-language-model")
+
+
+@pytest.mark.parametrize("words", WRITERS)
+@pytest.mark.parametrize(
+    ("out", "said"), [("file/x", "name another place"), ("taken", "--out"), ("/proc/x", "/proc")]
+)
+def test_an_out_that_cannot_be_written(words, out, said, capsys):
+    if folder_of(words) and out == "taken":
+        Path("taken/alike-0").mkdir()
+        for name in ("report.html", "alike-0/model.safetensors"):
+            (Path("taken") / name).write_text("there")
+    if words == "train-clip" and out != "taken":
+        out += ".safetensors"
+    said = refused(capsys, typed(words, "--out", out), said, "taken" if out == "taken" else out)
+    assert said.count("\n") == 1
+
+
+def test_a_folder_is_no_file_to_write(capsys):
+    Path("taken.safetensors").mkdir()
+    for words in WRITERS:
+        if not folder_of(words):
+            out = "taken.safetensors" if words == "train-clip" else "taken"
+            refused(capsys, typed(words, "--out", out), out, "is a folder: name a file in it")
+
+
+@pytest.mark.parametrize("words", [w for w in WRITERS if not folder_of(w)])
+def test_what_is_there_is_kept(words, capsys):
+    there = Path("there.safetensors")
+    there.write_text("mine")
+    refused(capsys, typed(words, "--out", there), there, "--force")
+    assert there.read_text() == "mine"
+
+
+def test_defaults_write_into_the_working_folder_and_keep_what_is_there(capsys):
+    for words, name in {
+        "train-clip": "shapes-vit.safetensors",
+        "embed-sentences": "embeddings.safetensors",
+        "train-language-model": "alike-0/model.safetensors",
+    }.items():
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_text("mine")
+        refused(capsys, typed(words), name, "--force")
+        assert Path(name).read_text() == "mine"
+
+
+@pytest.mark.parametrize("words", WRITERS)
+def test_a_full_disk_is_found_before_anything_is_computed(words, capsys, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(tempfile, "NamedTemporaryFile", full)
+    out = "new.safetensors" if words == "train-clip" else "new"
+    refused(capsys, typed(words, "--out", out), "No space left", out, "name another place")
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_what_happens_on_the_way(words, capsys, monkeypatch):
+    def happens(error):
+        def parse(*_, **__):
+            raise error
+
+        monkeypatch.setattr(argparse.ArgumentParser, "parse_args", parse)
+
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    for error, status, said in [
+        (KeyboardInterrupt(), 130, ["interrupted", "finished work is kept"]),
+        (full, 2, ["No space left on device", "free some space"]),
+        (MemoryError(), 2, ["memory ran out"]),
+        (ConnectionRefusedError(errno.ECONNREFUSED, "no route", "hub"), 2, ["no route"]),
+        (RuntimeError("two\nlines"), 1, ["this is a bug", "two lines", "CONCEPTNB_DEBUG=1"]),
+        (RuntimeError("x"), 1, ["https://github.com/concept-book/concept-book/issues"]),
+    ]:
+        happens(error)
+        found = refused(capsys, typed(words), *said, status=status)
+        assert found.count("\n") == 1
+    monkeypatch.setenv("CONCEPTNB_DEBUG", "1")
+    with pytest.raises(RuntimeError):
+        main(typed(words))
+
+
+MISSING = [
+    ("learn", ["none.csv", "--out", "r"], "none.csv"),
+    ("learn", ["beans.csv", "none.npy", "--out", "r"], "none.npy"),
+    ("embed-sentences", ["--model", "none"], "none"),
+    ("score", ["--model", "model", "--data", "none.csv"], "none.csv"),
+    ("score", ["--model", "./none", "--data", "questions.csv"], "./none"),
+    ("score", ["--model", "model", "--data", "questions.csv", "--preface", "none"], "none"),
+    ("reproduce clip", ["--models", "none.safetensors", *SMALL], "none.safetensors"),
+    ("reproduce clip", ["--data", "none.h5", *SMALL], "none.h5"),
+    (
+        "reproduce steering",
+        ["--model", "./none", "--data", "questions.csv", "--texts", "file"],
+        "./none",
+    ),
+    ("reproduce steering-real", ["--preface", "none"], "none"),
+]
+
+
+@pytest.mark.parametrize(("words", "more", "name"), MISSING)
+def test_a_missing_file(words, more, name, capsys):
+    refused(capsys, [*words.split(), *more], name)
+
+
+DAMAGED = [
+    ("learn", ["data.npy", "beans.csv", "--out", "r"], "data.npy"),
+    ("embed-sentences", ["--model", "model"], "model"),
+    ("score", ["--model", "model", "--data", "questions.csv"], "model"),
+    ("train-clip", ["vit", "--steps", "1", "--out", "x.safetensors", "--checkpoint", "half.pt"],
+     "half.pt"),
+    ("reproduce clip", ["--models", "my-shapes-vit.safetensors", *SMALL, "--out", "x"],
+     "my-shapes-vit.safetensors"),
+    ("reproduce clip", ["--data", "data.h5", *SMALL, "--out", "x"], "data.h5"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "more", "name"), DAMAGED)
+def test_a_damaged_file(words, more, name, capsys):
+    refused(capsys, [*words.split(), *more], name)
+
+
+def test_a_damaged_table(capsys, monkeypatch, folder):
+    (folder / "one.json").write_text('{"rows": [')
+    monkeypatch.setattr(results.store, "folder", lambda: folder)
+    refused(capsys, ["results"], "one.json is no computed table", "compute it again")
+
+
+HUB = [
+    ("score", ["--model", "nobody/none", "--data", "questions.csv"], "nobody/none"),
+    ("score", ["--model", "model", "--data", "truthfulqa"], "TruthfulQA.csv"),
+    ("reproduce clip", ["--models", "ViT-B-32", *SMALL, "--out", "x"], "vit_base_patch32"),
+    ("reproduce clip", ["--data", "3dshapes", *SMALL, "--out", "x"], "3d"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("words", "more", "name"), HUB)
+def test_no_network(words, more, name, capsys, monkeypatch, folder):
+    monkeypatch.setenv("CONCEPTNB_DATA", str(folder))
+    monkeypatch.setattr("pooch.os_cache", lambda name: folder / "cache")
+    refused(capsys, [*words.split(), *more], name)
+
+
+def test_errors_of_the_network_and_of_workers_say_what_helps():
+    import requests  # noqa: PLC0415
+
+    class TerminatedWorkerError(RuntimeError): ...
+
+    said, status = _in_one_line(requests.ConnectionError("no such host"), [])
+    assert (status, "needs a network" in said) == (2, True)
+    said, status = _in_one_line(TerminatedWorkerError("killed"), [])
+    assert (status, "fewer --jobs" in said) == (2, True)
+
+
+def test_strengths_have_to_be_finite(capsys):
+    for value in ("nan", "inf"):
+        refused(capsys, ["reproduce", "steering", "--alpha", value], "--alpha", "finite")
+
+
+def test_arguments_are_refused_before_torch_is_imported(folder):
+    faults = [
+        *(typed(words, *BAD[words][0]) for words in WORDS),
+        *(typed(words, "--out", "file/x.safetensors") for words in WRITERS),
+        *([*words.split(), "--nonsense"] for words in WORDS if words not in STUDIES),
+        *([*words.split(), *more] for words, more, _ in MISSING if words not in STUDIES),
+        *(typed(words, "--checkpoints", "file") for words in STUDIES),
+        ["learn", "beans.csv", "--out", "r", "--base", "none"],
+        ["learn", "beans.csv", "--out", "r", "--looked-for", "dark"],
+        ["train-clip", "vit", "--out", "weights.pt"],
+    ]
+    code = (
+        "import sys, json; from conceptnb.cli import main\n"
+        "for words in json.loads(sys.argv[1]):\n"
+        "    assert main(words) == 2, words\n"
+        "    assert 'torch' not in sys.modules, words\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, json.dumps(faults)],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(done.stderr.splitlines()) == len(faults)
+    assert np.char.startswith(done.stderr.splitlines(), "conceptnb ").all()
