@@ -15,12 +15,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 from conceptnb import results
 from conceptnb.cli import COMMANDS, _in_one_line, main
 from conceptnb.core.example_data import write_environments
 
 ROOT = Path(__file__).resolve().parents[1]
+ADDRESS = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["repository-code"]
 WORDS = [command.words for command in COMMANDS]
 STUDIES = [words for words in WORDS if words.startswith("reproduce")]
 WRITERS = [words for words in WORDS if words != "results"]
@@ -175,7 +177,7 @@ def test_what_happens_on_the_way(words, capsys, monkeypatch):
         (MemoryError(), 2, ["memory ran out"]),
         (ConnectionRefusedError(errno.ECONNREFUSED, "no route", "hub"), 2, ["no route"]),
         (RuntimeError("two\nlines"), 1, ["this is a bug", "two lines", "CONCEPTNB_DEBUG=1"]),
-        (RuntimeError("x"), 1, ["https://github.com/concept-book/concept-book/issues"]),
+        (RuntimeError("x"), 1, [f"{ADDRESS}/issues"]),
     ]:
         happens(error)
         found = refused(capsys, typed(words), *said, status=status)
@@ -199,7 +201,6 @@ MISSING = [
         ["--model", "./none", "--data", "questions.csv", "--texts", "file"],
         "./none",
     ),
-    ("reproduce steering-real", ["--preface", "none"], "none"),
 ]
 
 

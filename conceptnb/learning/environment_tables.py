@@ -46,6 +46,31 @@ class EnvironmentTable:
         found = np.bincount(self.environment, minlength=len(self.names))
         return dict(zip(self.names, found.tolist(), strict=True))
 
+    def suspicious_columns(self) -> list[str]:
+        """Return, in words, which columns look like an index or hold codes for missing values."""
+        said = []
+        names = self.columns or [f"column {k + 1}" for k in range(self.X.shape[1])]
+        for name, column in zip(names, self.X.T, strict=True):
+            values, counts = np.unique(column, return_counts=True)
+            whole = len(values) == len(column) and (values == np.round(values)).all()
+            own = [column[self.environment == e] for e in range(len(self.names))]
+            if whole or all(len({*np.diff(part).round(9)}) == 1 for part in own):
+                said.append(
+                    f"{name!r} looks like an index or an identifier: it only numbers the rows. "
+                    "Leave the column out (--ids, or features=[...])."
+                )
+            if len(values) < 3:
+                continue
+            for at, rest in ((0, slice(1, None)), (-1, slice(None, -1))):
+                middle = np.repeat(values[rest], counts[rest])
+                gap = abs(values[at] - values[rest][at])
+                if counts[at] >= 3 and len(values) > 10 and gap > 2 * np.ptp(middle):
+                    said.append(
+                        f"{name!r} is {values[at]:g} in {counts[at]} rows, far from all its other "
+                        "values: a code for missing ones? Remove these rows (--missing)."
+                    )
+        return said
+
 
 def read_environments(
     path: str | Path,
@@ -117,32 +142,6 @@ def from_arrays(
         )
     numbered = np.array([names.index(name) for name in labels])
     return EnvironmentTable(points, numbered, names, list(columns))
-
-
-def suspicious_columns(table: EnvironmentTable) -> list[str]:
-    """Return, in words, which columns look like an index, an identifier, or hold missing codes."""
-    said = []
-    for k, name in enumerate(table.columns or [f"column {k + 1}" for k in range(table.X.shape[1])]):
-        column = table.X[:, k]
-        values, counts = np.unique(column, return_counts=True)
-        whole = len(values) == len(column) and (values == np.round(values)).all()
-        own = [column[table.environment == e] for e in range(len(table.names))]
-        if whole or all(len({*np.diff(part).round(9)}) == 1 for part in own):
-            said.append(
-                f"{name!r} looks like an index or an identifier: its values only number the rows. "
-                "Leave the column out (--ids, or features=[...])."
-            )
-        if len(values) < 3:
-            continue
-        for at, rest in ((0, slice(1, None)), (-1, slice(None, -1))):
-            middle = np.repeat(values[rest], counts[rest])
-            gap = abs(values[at] - values[rest][at])
-            if counts[at] >= 3 and len(values) > 10 and gap > 2 * np.ptp(middle):
-                said.append(
-                    f"{name!r} is {values[at]:g} in {counts[at]} rows, far from all its other "
-                    "values: a code for missing ones? Remove these rows (--missing)."
-                )
-    return said
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,7 +227,7 @@ def learn_concepts(
     found = match_columns(first, second)
     agreement = {concepts[i]: float(abs(r)) for i, r in zip(found[0], found[2], strict=True)}
     report = ConceptReport(table, concepts, fit(np.arange(len(table.X))), separation, agreement)
-    report.warnings.extend(suspicious_columns(table))
+    report.warnings.extend(table.suspicious_columns())
     report.warnings.extend(_about_design(targets, concepts))
     report.warnings.extend(_about_data(report))
     report.warnings.extend(_about_support(table))

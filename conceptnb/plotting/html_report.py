@@ -71,7 +71,6 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     from conceptnb.learning.environment_tables import (  # noqa: PLC0415 - brings torch
         from_arrays,
         learn_concepts,
-        suspicious_columns,
     )
 
     source = ", ".join(path.name for path in args.tables)
@@ -84,7 +83,7 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
             "concept of its own. Say it with --looked-for.")  # fmt: skip
     if args.base is None:
         notes.append(f"The first environment, {base!r}, is taken as the base. Say it with --base.")
-    notes += suspicious_columns(table)
+    notes += table.suspicious_columns()
     print(*(f"warning: {line}\n" for line in notes), sep="", end="", flush=True)
     report = learn_concepts(table, looked_for, encoder=args.encoder, seed=args.seed)
     report.learner.save(args.out / "concepts.safetensors")

@@ -20,7 +20,6 @@ from conceptnb.learning.environment_tables import (
     from_arrays,
     learn_concepts,
     read_environments,
-    suspicious_columns,
 )
 
 TEMPLATE = Path(__file__).resolve().parents[2] / "book/templates/my_environments.py"
@@ -90,7 +89,7 @@ def test_the_design_is_held_against_the_assumptions(M, words):
 def test_columns_that_are_no_measurements_are_named(learned):
     rows = pd.read_csv(learned[1])
     X, labels = rows.iloc[:, 1:], rows["environment"].tolist()
-    assert suspicious_columns(from_arrays(X, labels, "any")) == []
+    assert from_arrays(X, labels, "any").suspicious_columns() == []
     rng = np.random.default_rng(0)
     odd = X.assign(
         row=np.arange(len(X)),
@@ -102,13 +101,13 @@ def test_columns_that_are_no_measurements_are_named(learned):
     )
     odd.loc[5:9, "sensor_1"] = -999
     odd.loc[7:9, "sensor_2"] = 9999
-    said = suspicious_columns(from_arrays(odd, labels, "any", columns=list(odd)))
+    said = from_arrays(odd, labels, "any", columns=list(odd)).suspicious_columns()
     assert [line.split()[0] for line in said] == [
         "'sensor_1'", "'sensor_2'", "'row'", "'within'", "'id'",
     ]  # fmt: skip
     assert "-999 in 5 rows" in said[0]
     assert "9999 in 3 rows" in said[1]
-    assert all("number the rows" in line for line in said[2:])
+    assert all("numbers the rows" in line for line in said[2:])
 
 
 def test_names_of_columns_and_environments_are_checked():

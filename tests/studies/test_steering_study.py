@@ -258,9 +258,8 @@ def test_a_real_model_from_the_command_line(tmp_path, capsys):
     assert {run["world"] for run in found.runs} == {"tiny"}
     assert len(found.runs) == 2 * (len(TECHNIQUES) + 2)
     assert found.rows == analysis.table6_rows(found.runs)
-    assert (
-        main([word for word in words if word not in ("--texts", str(tmp_path / "texts.txt"))]) == 2
-    )
+    without = [word for word in words if word not in ("--texts", str(tmp_path / "texts.txt"))]
+    assert main([*without, "--force"]) == 2
     assert "--texts is missing" in capsys.readouterr().err
 
 
