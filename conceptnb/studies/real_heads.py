@@ -26,7 +26,6 @@ The design, fixed before the first run:
 from __future__ import annotations
 
 import argparse
-import functools
 import itertools
 import re
 from collections.abc import Sequence
@@ -39,7 +38,6 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from conceptnb.steering.activations import Activations, collect_activations
 from conceptnb.steering.generation import generate_answers
@@ -54,7 +52,7 @@ from conceptnb.steering.truthfulqa import read_truthfulqa
 from conceptnb.studies.runner import Plan, Row, Sample, Study, Task
 from conceptnb.studies.steering_subject import fingerprint_of
 
-_HEADS, _NEW_TOKENS, _SAMPLED_EVERY = 48, 24, 60
+_HEADS, _NEW_TOKENS, _SAMPLED_EVERY = 48, 24, 40
 _Head = Sequence[int]
 _Folds = Sequence[tuple[Sequence[Question], Sequence[Question]]]
 _CITIES = (
@@ -74,18 +72,23 @@ def _known(model: str, every: int, untrained: bool, fingerprint: str, wrong: str
     """Probe the heads on each `every`-th question; `wrong` names what tests do badly."""
     del fingerprint  # of weights and questions: in the arguments, and so in the task's key
     questions = [_few_answers(question) for question in read_truthfulqa()[0][::every]]
-    affirmed, negated = _made(False), _made(True)
+    whole = not (wrong or untrained or every == _SAMPLED_EVERY)
+    affirmed, negated = (_made(False), _made(True)) if whole else ([], [])
     asked = sorted([*questions, *affirmed, *negated], key=lambda question: len(question.text))
-    read = _read(model, untrained, tuple(asked))
+    language_model, tokenizer = load_language_model(model)
+    if untrained:
+        torch.manual_seed(0)
+        language_model = type(language_model)(language_model.config).eval()
+    read = collect_activations(language_model, tokenizer, asked, batch_size=16)
     scale = read.heads.std(axis=(0, 3), keepdims=True)  # cosines stay as they are
     read = replace(read, heads=read.heads / np.maximum(scale, 1e-12))
     mixed = read.shuffled(np.random.default_rng(0))
     own = _folds(questions, [question.id for question in questions])
     if wrong == "tested on training questions":
         own = [(train, train) for train, _ in own]
-    found = _probed(mixed if wrong == "labels shuffled" else read, own, geometry=True)
+    found = _probed(mixed if wrong == "labels shuffled" else read, own, not untrained)
     rows = [{"tested on": "questions"} | found]
-    if not (wrong or untrained or every == _SAMPLED_EVERY):
+    if whole:
         few = questions[::3]
         texts = [answer for question in asked for answer in question.answers]
         words = TfidfVectorizer().fit_transform(texts).toarray()[:, None, None]
@@ -125,16 +128,10 @@ def _probed(read: Activations, folds: _Folds, geometry: bool = False) -> Row:
             shape.append(_geometry(fit, check, train, probes.weights, best))
     scores = np.concatenate(parts, axis=1)
     means = scores.mean(axis=1)
-    row = {
-        "best": float(means[0]),
-        "joint": float(means[1]),
-        "heads_mean": float(means[2:].mean()),
-        "chosen": chosen,
-        "tested": len(scores[0]),
-        "best_quarters": _quarters(scores[0]),
-        "joint_quarters": _quarters(scores[1]),
-        "heads": means[2:].round(4).tolist(),
-    }
+    quarters = ["".join(str(round(4 * float(x))) for x in scores[i]) for i in (0, 1)]
+    row = {"best": float(means[0]), "joint": float(means[1]), "heads_mean": float(means[2:].mean())}
+    row |= {"chosen": chosen, "tested": len(scores[0]), "heads": means[2:].round(4).tolist()}
+    row |= {"best_quarters": quarters[0], "joint_quarters": quarters[1]}
     if geometry:
         row |= {key: np.mean([each[key] for each in shape], axis=0).tolist() for key in shape[0]}
     return row
@@ -160,15 +157,16 @@ def _geometry(
     level = np.trace(covariance, axis1=2, axis2=3)[..., None, None] / width + 1e-12
     whitened = np.linalg.solve(covariance + 1e-3 * level * np.eye(width), delta[..., None])
     along = np.linalg.eigvalsh(np.einsum("qlhi,qlhj->lhij", differences, differences))
-    here, held_out = (part.heads[:, best[0], best[1]] for part in (fit, check))
-    accuracy = orthogonal_probes(here, fit.true, held_out, check.true, 8)[1]
-    return {
+    found: dict[str, float | list[float]] = {
         "cosine": float(np.median(_cosine(delta, theta))),
         "cosine_best": float(_cosine(delta, theta)[tuple(best)]),
         "cosine_whitened": float(np.median(_cosine(whitened[..., 0], theta))),
         "first_direction": float(np.median(along[..., -1] / along.sum(-1))),
-        "orthogonal": accuracy.tolist(),
     }
+    if len(train) > width:
+        here, held_out = (part.heads[:, best[0], best[1]] for part in (fit, check))
+        found["orthogonal"] = orthogonal_probes(here, fit.true, held_out, check.true, 8)[1].tolist()
+    return found
 
 
 def _cosine(one: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -193,8 +191,8 @@ def _said(
     known = {question.id for question in first}
     train = [_few_answers(q) for q in questions[::every] if q.id not in known]
     train.sort(key=lambda question: len(question.text))
-    language_model, tokenizer = _load(model, False)
-    read = _read(model, False, tuple(train))
+    language_model, tokenizer = load_language_model(model)
+    read = collect_activations(language_model, tokenizer, train, batch_size=16)
     if shuffle_labels:
         read = read.shuffled(np.random.default_rng(0))
     rng = np.random.default_rng(0)
@@ -232,19 +230,15 @@ def _said(
 
 def _repeated(answer: str) -> float:
     """Return the share of an answer's word pairs that occurred in it before."""
-    words = answer.lower().split()
-    pairs = list(itertools.pairwise(words))
+    pairs = list(itertools.pairwise(answer.lower().split()))
     return 1 - len(set(pairs)) / len(pairs) if pairs else 0.0
 
 
 def _few_answers(question: Question) -> Question:
     """Return a question with its best answer and its first two false ones."""
-    false = [
-        answer for answer, true in zip(question.answers, question.true, strict=True) if not true
-    ]
-    answers = (question.answers[question.best], *false[:2])
-    true = (True, *[False] * (len(answers) - 1))
-    return replace(question, answers=answers, true=true, best=0)
+    keep = [question.best, *(i for i, true in enumerate(question.true) if not true)][:3]
+    answers = tuple(question.answers[i] for i in keep)
+    return replace(question, answers=answers, true=(True, False, False)[: len(keep)], best=0)
 
 
 def _made(negated: bool) -> list[Question]:
@@ -279,25 +273,6 @@ def _folds(questions: Sequence[Question], groups: Sequence[str]) -> _Folds:
     return [(one, other), (other, one)]
 
 
-@functools.lru_cache(maxsize=1)
-def _load(model: str, untrained: bool) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    language_model, tokenizer = load_language_model(model)
-    if untrained:
-        torch.manual_seed(0)
-        language_model = type(language_model)(language_model.config).eval()
-    return language_model, tokenizer
-
-
-@functools.lru_cache(maxsize=1)
-def _read(model: str, untrained: bool, questions: tuple[Question, ...]) -> Activations:
-    return collect_activations(*_load(model, untrained), questions, batch_size=16)
-
-
-def _quarters(scores: np.ndarray) -> str:
-    """Return scores as one digit per question, in quarters."""
-    return "".join(str(round(4 * float(score))) for score in scores)
-
-
 def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", default=SMOLLM2, help=f"by default {SMOLLM2} (extra smollm)")
     parser.add_argument("--every", type=int, default=1, help="take each EVERY-th question")
@@ -305,7 +280,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 def _plans(args: argparse.Namespace) -> list[Plan]:
     if not 1 <= args.every < _SAMPLED_EVERY:
-        raise ValueError(f"--every {args.every}: give 1 for all questions, or up to 59")
+        raise ValueError(f"--every {args.every}: give 1 for all questions, or at most 39")
     questions, edition = read_truthfulqa()
     source = find_language_model(args.model)
     shared = {"model": args.model, "fingerprint": fingerprint_of(source, questions)}
