@@ -3,24 +3,19 @@
 The design, fixed before the first run:
 
 - Each third question of TruthfulQA (``--every 3``, those of `steering_real`), its best answer and
-  first two false ones; activations at the last token of ``Q: {question} A: {answer}``, those of a
-  head divided by one number, so that a probe's penalty means the same everywhere. Two folds by
-  question, one split. A question's score is the mean of the share of its true answers called true
-  and that of its false ones called false: chance is .5.
-- The best of 270 heads is chosen by a fifth of the training questions, then fitted to all of them.
-  All heads jointly: logistic regression on standardised activations, C = .001, not tuned. The
-  headline is whether each lies above each control, by the 95 % interval of the paired difference
-  over questions: labels shuffled within questions; TF-IDF of the answer's words; and the same
-  architecture with random weights, on one in three of these questions, against the trained model.
-- Transfer: two folds of categories instead of questions; and from all these questions to
-  statements made here, of cities and of quantities, and to their negations.
-- Appendix E.2, item 2: probes orthogonal to all before, at the best head. And δ, the mean
-  difference of true and false, beside θ, the probe's weights: their cosine, that of Σ⁻¹δ and θ, and
-  the share of the squared differences of the questions that lies along their first direction.
-- What it says: the first question of each category, answered greedily with at most 24 tokens,
-  unsteered and under mass mean and the steering matrix (TF-IDF) on 48 heads at α = 2 and 4, learned
-  from the questions above without the asked ones. Measures: tokens until the answer ends, the share
-  of its word pairs that are repeated, and its perplexity under the unsteered model.
+  first two false ones; activations at the last token, those of a head divided by one number, so
+  that a probe's penalty means the same everywhere. Two folds by question, one split. A question's
+  score is the mean of the shares of true answers called true and of false ones called false.
+- The best head is chosen by a fifth of the training questions, then fitted to all of them. All
+  heads jointly: logistic regression on standardised activations, C = .001, not tuned. The headline
+  is whether each lies above each control, by the 95 % interval of the paired difference over
+  questions: labels shuffled within questions; TF-IDF of the answer's words; and the architecture
+  with random weights, on one in three of these questions, against the trained model.
+- Transfer: two folds of categories; and to statements made here, and to their negations. Appendix
+  E.2, item 2: orthogonal probes at the best head; cosines of δ and Σ⁻¹δ with the probe's weights θ.
+- The first question of each category is answered greedily with at most 24 tokens, unsteered and
+  under mass mean and the steering matrix (TF-IDF) on 48 heads at α = 2 and 4, learned from the
+  questions above without the asked ones: tokens, repeated word pairs, perplexity unsteered.
 """
 
 from __future__ import annotations
