@@ -9,8 +9,7 @@ The design, fixed before the first run:
 - The best head is chosen by a fifth of the training questions, then fitted to all of them. All
   heads jointly: logistic regression on standardised activations, C = .001, not tuned. The headline
   is whether each lies above each control, by the 95 % interval of the paired difference over
-  questions: labels shuffled within questions; TF-IDF of the answer's words; and the architecture
-  with random weights, on one in three of these questions, against the trained model.
+  questions: labels shuffled; TF-IDF of the answer; random weights, on one in three of these.
 - Transfer: two folds of categories; and to statements made here, and to their negations. Appendix
   E.2, item 2: orthogonal probes at the best head; cosines of δ and Σ⁻¹δ with the probe's weights θ.
 - The first question of each category is answered greedily with at most 24 tokens, unsteered and
@@ -201,21 +200,22 @@ def _said(
     rows = []
     for method, alpha, steering in [("unsteered", 0.0, None), *steerings]:
         texts = generate_answers(language_model, tokenizer, first, steering, _NEW_TOKENS)
-        answers = [re.split(r"\n|Q:", text.strip())[0].strip() for text in texts]
+        texts = [re.sub(r"^(\s|A:)+", "", text) for text in texts]  # it may repeat the prompt's A:
+        answers = [re.split(r"\n|Q:", text)[0].strip() for text in texts]
         pairs = [
             replace(question, answers=(answer or ".", "no"), true=(True, False), best=0)
             for question, answer in zip(first, answers, strict=True)
         ]
-        encoded = encode_questions(tokenizer, pairs)
-        tokens = [len(each[0].ids) - each[0].start for each in encoded]
+        encoded = zip(answers, encode_questions(tokenizer, pairs), strict=True)
+        tokens = [(len(each[0].ids) - each[0].start) * bool(said) for said, each in encoded]
         scored = AnswerScorer(language_model, tokenizer, pairs).score()
-        nats = [-float(scored[question.id][0]) for question in pairs]
+        nats = [-float(scored[q.id][0]) * (n > 0) for q, n in zip(pairs, tokens, strict=True)]
         repeated = [_repeated(answer) for answer in answers]
         rows.append(
             {"world": Path(model).name, "every": every, "asked": len(first), "seed": 0}
             | {"method": method, "alpha": alpha, "tokens": float(np.mean(tokens))}
             | {"repeated": float(np.mean(repeated))}
-            | {"perplexity": float(np.exp(sum(nats) / sum(tokens)))}
+            | {"perplexity": float(np.exp(sum(nats) / max(sum(tokens), 1)))}
             | {"tokens_each": tokens, "repeated_each": [round(x, 4) for x in repeated]}
             | {"nats_each": [round(x, 3) for x in nats], "answers": answers}
             | {"questions": [question.text for question in first]}
