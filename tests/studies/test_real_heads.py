@@ -10,7 +10,7 @@ from conceptnb.steering.activations import Activations
 from conceptnb.steering.questions import Question
 from conceptnb.studies import real_heads
 
-N, WIDTH = 80, 8
+N, WIDTH = 80, 16
 
 
 def asked(count=N, category=lambda i: str(i % 10)):
