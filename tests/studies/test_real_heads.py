@@ -25,7 +25,8 @@ def planted(rng):
     """Three layers of two heads, of which layer 1, head 0 knows what is true, along one axis."""
     ids = np.repeat([question.id for question in asked()], 3)
     true = np.tile([True, False, False], N)
-    heads = rng.normal(size=(3 * N, 3, 2, WIDTH)).astype(np.float32)
+    wide = np.linspace(0.3, 1.5, WIDTH)
+    heads = (wide * rng.normal(size=(3 * N, 3, 2, WIDTH))).astype(np.float32)
     heads[:, 1, 0, 0] += 4.0 * true
     return Activations(ids, true, heads)
 
@@ -47,7 +48,8 @@ def test_the_score_of_a_question_is_its_balanced_accuracy(planted, rng):
 def test_a_head_that_knows_is_found_and_the_others_stay_at_chance(planted):
     row = real_heads._probed(planted, folds_of(asked()), geometry=True)
     assert row["chosen"] == [[1, 0], [1, 0]]
-    assert row["best"] > 0.9 < row["joint"]
+    assert row["best"] > 0.9
+    assert row["joint"] > 0.7  # with five heads of noise beside it
     heads = np.reshape(row["heads"], (3, 2))
     assert heads[1, 0] == pytest.approx(row["best"], abs=1e-4)
     others = np.delete(heads.ravel(), 2)
