@@ -1,4 +1,4 @@
-"""What a real model's heads know and what it says: scores by hand, and planted truth."""
+"""What a real model's heads know and what it says: scores by hand, planted truth, stored tables."""
 
 import math
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import balanced_accuracy_score
 
+from conceptnb import results
 from conceptnb.steering.activations import Activations
 from conceptnb.steering.questions import Question
 from conceptnb.studies import real_heads
@@ -97,3 +98,17 @@ def test_of_a_question_the_best_and_two_false_answers_are_read():
     assert few.answers == ("best", "f", "g")
     assert few.true == (True, False, False)
     assert few.answers[few.best] == "best"
+
+
+def test_stored_tables_are_those_of_their_runs():
+    known, said = results.load("real_heads"), results.load("real_answers")
+    assert known.rows == real_heads._heads_rows(known.runs)
+    assert said.rows == real_heads._answers_rows(said.runs)
+    for run in known.runs:
+        assert np.mean([int(x) for x in run["joint_quarters"]]) / 4 == pytest.approx(run["joint"])
+    for run in said.runs:
+        again = [real_heads._repeated(answer) for answer in run["answers"]]
+        assert run["repeated"] == pytest.approx(np.mean(again))
+        assert len(run["answers"]) == len(run["questions"]) == run["asked"]
+        nats = sum(run["nats_each"]) / sum(run["tokens_each"])
+        assert run["perplexity"] == pytest.approx(math.exp(nats), rel=1e-3)
