@@ -82,3 +82,14 @@ ex_constant = Construction(  # a constant λ, which makes the matrix the mass me
     _constant,
     right="All questions get the same weight, so the matrix gives the mean: a steering vector.",
 )
+
+ex_real_heads = Value(  # the best of all heads, that of the shuffled labels, and how many exceed it
+    lambda heads, shuffled: [heads.max(), shuffled.max(), (heads > shuffled.max()).sum()],
+    rtol=1e-3,
+    entries="best head, best with shuffled labels, number of heads above that",
+    right="The best of many heads at chance is above chance: compare with the best of the control.",
+    mistakes={
+        "The other way round: the trained labels come first.": lambda x: x[[1, 0, 2]],
+        "The third is a number of heads, not a share.": lambda x: x / np.array([1, 1, 270]),
+    },
+)

@@ -44,5 +44,6 @@ STUDIES: dict[str, tuple[str, str]] = {
         "steering_real",
         "Table 6 on SmolLM2-135M-Instruct and TruthfulQA",
     ),
+    "real-heads": ("real_heads", "what SmolLM2's heads know of truth, and what it says, steered"),
 }
 """What ``conceptnb reproduce`` offers: name -> module of this folder, and a line of help."""

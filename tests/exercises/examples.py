@@ -323,6 +323,9 @@ _STEERING = {
         )
     ),
     "ex_carry_over": Example(given=_two_halves()),
+    "ex_real_heads": Example(
+        given=(np.array([[0.6, 0.7], [0.5, 0.58]]), np.array([[0.55, 0.5], [0.57, 0.4]]))
+    ),
     "ex_constant": Example(
         right=lambda texts: np.ones((len(texts), 1)),
         wrong={
