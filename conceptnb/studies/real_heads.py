@@ -106,7 +106,8 @@ def _probed(read: Activations, folds: _Folds, geometry: bool = False) -> Row:
     for train, test in folds:
         fit, check = read.select(train), read.select(test)
         probes = fit_probes(read, train, np.random.default_rng(0))
-        best = np.unravel_index(int(probes.accuracy.argmax()), probes.accuracy.shape)
+        mine = int(probes.accuracy.argmax())
+        best = divmod(mine, probes.accuracy.shape[1])
         logistic = LogisticRegression(C=1e-3, max_iter=1000, class_weight="balanced")
         joint = make_pipeline(StandardScaler(), logistic)
         joint.fit(fit.heads.reshape(len(fit.true), -1), fit.true)
@@ -115,15 +116,18 @@ def _probed(read: Activations, folds: _Folds, geometry: bool = False) -> Row:
             one = fit_probe(fit.heads[:, layer, head], fit.true)
             right.append(one.predict(check.heads[:, layer, head]) == check.true)
         per_question = _per_question(np.array(right), check, test)
-        mine = 1 + int(np.ravel_multi_index(best, probes.accuracy.shape))
-        parts.append(per_question[[mine, *range(len(right))]])
-        chosen.append([int(x) for x in best])
+        parts.append(per_question[[1 + mine, *range(len(right))]])
+        chosen.append(list(best))
         if geometry:
             shape.append(_geometry(fit, check, train, probes.weights, best))
     scores = np.concatenate(parts, axis=1)
     means = scores.mean(axis=1)
     quarters = ["".join(str(round(4 * float(x))) for x in scores[i]) for i in (0, 1)]
-    row = {"best": float(means[0]), "joint": float(means[1]), "heads_mean": float(means[2:].mean())}
+    row: Row = {
+        "best": float(means[0]),
+        "joint": float(means[1]),
+        "heads_mean": float(means[2:].mean()),
+    }
     row |= {"chosen": chosen, "tested": len(scores[0]), "heads": means[2:].round(4).tolist()}
     row |= {"best_quarters": quarters[0], "joint_quarters": quarters[1]}
     if geometry:
@@ -264,7 +268,7 @@ def _folds(questions: Sequence[Question], groups: Sequence[str]) -> _Folds:
     """Return two folds, each trained on the other, that keep groups of questions together."""
     names = np.random.default_rng(0).permutation(sorted(set(groups)))
     inside = np.isin(groups, names[: len(names) // 2])
-    one, other = ([questions[i] for i in np.flatnonzero(part)] for part in (inside, ~inside))
+    one, other = ([questions[int(i)] for i in np.flatnonzero(part)] for part in (inside, ~inside))
     return [(one, other), (other, one)]
 
 
