@@ -245,6 +245,7 @@ HUB = [
 def test_no_network(words, more, name, capsys, monkeypatch, folder):
     monkeypatch.setenv("CONCEPTNB_DATA", str(folder))
     monkeypatch.setattr("pooch.os_cache", lambda name: folder / "cache")
+    monkeypatch.setattr("time.sleep", lambda seconds: None)  # between attempts
     refused(capsys, [*words.split(), *more], name)
 
 
