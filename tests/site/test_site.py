@@ -72,12 +72,15 @@ CUT = """async () => {
     const lines = block.textContent.trimEnd().split("\\n").length;
     return inside > (lines + 0.5) * parseFloat(style.lineHeight);
   };
-  const cut = () => shown("table").filter(beyond);
+  const cut = () => [
+    ...shown("table").filter(beyond),
+    ...shown('mjx-container[display="true"]').filter(f => f.scrollWidth > f.clientWidth + 1),
+  ];
   for (let frame = 0; frame < 3 || (cut().length && frame < 60); frame++)
     await new Promise(requestAnimationFrame);
   const start = tag => tag.innerText.slice(0, 60).replace(/\\s+/g, " ");
   return {
-    tables: cut().map(start),
+    cut: cut().map(start),
     code: shown("pre").filter(block => block.scrollWidth > block.clientWidth).map(start),
     lines: shown(".cell_input pre").filter(broken).map(start),
   };
@@ -179,7 +182,7 @@ def test_every_page_reads_well(site, visit):
             if window == "tablet":
                 continue
             cut = page.evaluate(CUT)
-            problems += [f"{current}: on a {window} the table {t!r} is cut" for t in cut["tables"]]
+            problems += [f"{current}: on a {window} {what!r} is cut" for what in cut["cut"]]
             problems += [f"{current}: on a {window} the code {c!r} is cut" for c in cut["code"]]
             if window == "desktop":
                 problems += [f"{current}: the code {c!r} has long lines" for c in cut["lines"]]
