@@ -7,6 +7,7 @@ from pathlib import Path
 import matplotlib.image
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from conceptnb.core.concepts import random_atoms
 from conceptnb.core.design import EnvironmentDesign
@@ -31,21 +32,11 @@ def write_environments(path: str | Path, rows: int = 400, seed: int = 2) -> pd.D
     by six sensors through a random linear mixing. Five environments of `rows` rows each: any beans,
     and four kinds of looking for something.
     """
-    rng = np.random.default_rng(seed)
-    base, atoms = random_mixture(4, rng), random_atoms(2, 4, rng)
-    centre = base.sample(4000, rng) @ atoms.T
-    low, high = np.percentile(centre, [25, 75], axis=0)
-    design = EnvironmentDesign(
-        [[0], [0], [1], [0, 1]],
-        [[high[0]], [low[0]], [high[1]], [high[0], low[1]]],
-        float(0.15 * centre.var()),
-    )
-    Z, environment = sample_environments(base, design, atoms, rows, rng, n_base=rows)
-    X: Array = LinearMixing.random(4, 6, rng)(Z)
-    frame = pd.DataFrame(X.round(5), columns=[f"sensor_{k}" for k in range(1, 7)])
+    valuations, X, environment = _draw(np.random.default_rng(seed), rows, sensors=6)
+    frame = pd.DataFrame(X, columns=[f"sensor_{k}" for k in range(1, 7)])
     frame.insert(0, "environment", np.array(["any", *LOOKED_FOR])[environment])
     frame.to_csv(path, index=False)
-    return pd.DataFrame(Z @ atoms.T, columns=["roast", "acidity"])
+    return pd.DataFrame(valuations, columns=["roast", "acidity"])
 
 
 def write_images(folder: str | Path, images: int = 480, seed: int = 0) -> None:
@@ -76,3 +67,19 @@ def write_images(folder: str | Path, images: int = 480, seed: int = 0) -> None:
             }
         )
     pd.DataFrame(rows).to_csv(out / "labels.csv", index=False)
+
+
+def _draw(
+    rng: np.random.Generator, rows: int, sensors: int
+) -> tuple[Array, Array, NDArray[np.intp]]:
+    """Return valuations (samples, 2), readings (samples, sensors) and environments, the base 0."""
+    base, atoms = random_mixture(4, rng), random_atoms(2, 4, rng)
+    centre = base.sample(4000, rng) @ atoms.T
+    low, high = np.percentile(centre, [25, 75], axis=0)
+    design = EnvironmentDesign(
+        [[0], [0], [1], [0, 1]],
+        [[high[0]], [low[0]], [high[1]], [high[0], low[1]]],
+        float(0.15 * centre.var()),
+    )
+    Z, environment = sample_environments(base, design, atoms, rows, rng, n_base=rows)
+    return Z @ atoms.T, LinearMixing.random(4, sensors, rng)(Z).round(5), environment

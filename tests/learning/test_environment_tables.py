@@ -11,7 +11,6 @@ from conceptnb.core import example_data as examples
 from conceptnb.core.concepts import random_atoms
 from conceptnb.core.design import EnvironmentDesign
 from conceptnb.core.distributions import random_mixture
-from conceptnb.core.mixing import LinearMixing
 from conceptnb.core.problems import sample_environments
 from conceptnb.core.scores import mcc
 from conceptnb.learning.environment_tables import (
@@ -121,16 +120,7 @@ def test_names_of_columns_and_environments_are_checked():
 def simulated(seed, d_x, shift):
     """A table of the example's design, one environment of which may have been shifted."""
     rng = np.random.default_rng(seed)
-    base, atoms = random_mixture(4, rng), random_atoms(2, 4, rng)
-    centre = base.sample(4000, rng) @ atoms.T
-    low, high = np.percentile(centre, [25, 75], axis=0)
-    design = EnvironmentDesign(
-        [[0], [0], [1], [0, 1]],
-        [[high[0]], [low[0]], [high[1]], [high[0], low[1]]],
-        float(0.15 * centre.var()),
-    )
-    Z, environment = sample_environments(base, design, atoms, 400, rng, n_base=400)
-    X = LinearMixing.random(4, d_x, rng)(Z).round(5)
+    _, X, environment = examples._draw(rng, 400, d_x)
     X[environment == 3] += shift * X.std(axis=0) * rng.choice([-1, 1], size=d_x)
     return from_arrays(X, [f"e{e}" for e in environment], "e0")
 
