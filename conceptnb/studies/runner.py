@@ -158,7 +158,8 @@ def run(plan: Plan, command: str, path: Path, checkpoints: Path | None = None) -
     if missing and plan.prepare is not None:
         plan.prepare()
     parallel = Parallel(return_as="generator_unordered")
-    done = parallel(delayed(_keyed)(key, task) for key, task in missing.items())
+    # A study's largest settings come last: begun first, they leave no worker idle at the end.
+    done = parallel(delayed(_keyed)(key, task) for key, task in reversed(missing.items()))
     for key, rows, seconds in tqdm(done, desc=path.stem, total=len(missing), unit="task"):
         parts[key] = {"rows": rows, "cpu_seconds": seconds}
         write_text(files[key], json.dumps(parts[key]))
