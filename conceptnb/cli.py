@@ -12,6 +12,7 @@ import errno
 import importlib
 import importlib.metadata
 import os
+import re
 import sys
 import traceback
 from collections.abc import Sequence
@@ -58,6 +59,16 @@ COMMANDS: tuple[_Command, ...] = (
         "learn",
         "conceptnb.plotting.html_report",
         "learn concepts from your own tables: a report, the fitted learner, and how to apply it",
+    ),
+    _Command(
+        "directions",
+        "conceptnb.plotting.direction_report",
+        "learn directions of labels in your own embeddings or images: report, directions, use",
+    ),
+    _Command(
+        "steer",
+        "conceptnb.plotting.steering_report",
+        "steer a language model by your own questions: report, and a vector that travels",
     ),
     _Command(
         "train-clip",
@@ -121,10 +132,11 @@ def main(arguments: Sequence[str] | None = None, commands: Sequence[_Command] = 
 def _in_one_line(error: Exception, words: Sequence[str]) -> tuple[str, int]:
     """Return what is said of an error, and the exit status: 2 if it was to be expected, else 1."""
     said = " ".join(str(error).split()) or type(error).__name__
-    given = " or ".join(word for word in words if "/" in word or Path(word).exists())
+    files = [word for word in words if "/" in word or Path(word).exists()]
+    given = " or ".join(files)
     raised = list(traceback.walk_tb(error.__traceback__))[-1:]
     foreign = not any("conceptnb" in Path(f.f_code.co_filename).parts for f, _ in raised)
-    if foreign and given and not any(word in said for word in words):
+    if foreign and given and not any(re.search(rf"\b{re.escape(f)}\b", said) for f in files):
         said = f"{given}: {said}"
     origins = {base.__module__.split(".")[0] for base in type(error).__mro__}
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):

@@ -28,6 +28,8 @@ STUDIES = [words for words in WORDS if words.startswith("reproduce")]
 WRITERS = [words for words in WORDS if words != "results"]
 ENOUGH = {
     "learn": ["beans.csv", "--out", "report"],
+    "directions": ["rows.csv", "--labels", "labels.csv", "--out", "report"],
+    "steer": ["--model", "model", "--questions", "questions.csv", "--out", "report"],
     "train-clip": ["vit", "--steps", "1"],
     "train-language-model": ["--corpus", "alike", "--seeds", "0"],
     "score": ["--model", "model", "--data", "questions.csv"],
@@ -51,6 +53,8 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(socket, "getaddrinfo", no_network)
     monkeypatch.setattr(logging, "raiseExceptions", False)  # pooch keeps another test's stderr
     write_environments("beans.csv", rows=40)
+    Path("rows.csv").write_text("x,y\n" + "1,2\n3,5\n" * 8)
+    Path("labels.csv").write_text("kind\n" + "a\nb\n" * 8)
     Path("questions.csv").write_text("question,best_answer,incorrect_answers\nwhy?,so,no\n")
     Path("file").write_text("a file, and no folder")
     Path("taken").mkdir()
@@ -90,6 +94,8 @@ def test_an_option_that_is_not_there(words, capsys):
 
 BAD = {
     "learn": (["--seed", "-1"], "--seed"),
+    "directions": (["--seed", "-1"], "--seed"),
+    "steer": (["--heads", "0"], "--heads"),
     "train-clip": (["--steps", "0"], "--steps"),
     "train-language-model": (["--seeds", "-1"], "--seeds"),
     "embed-sentences": (["--seed", "-1"], "--seed"),
@@ -106,7 +112,7 @@ def test_a_bad_argument(words, capsys):
 
 def folder_of(words):
     """Return the option whose folder is made, and what it holds."""
-    return words in ("learn", "train-language-model")
+    return words in ("learn", "directions", "steer", "train-language-model")
 
 
 @pytest.mark.parametrize("words", WRITERS)
@@ -190,6 +196,9 @@ def test_what_happens_on_the_way(words, capsys, monkeypatch):
 MISSING = [
     ("learn", ["none.csv", "--out", "r"], "none.csv"),
     ("learn", ["beans.csv", "none.npy", "--out", "r"], "none.npy"),
+    ("directions", ["rows.csv", "--labels", "none.csv", "--out", "r"], "none.csv"),
+    ("directions", ["none.npy", "--labels", "labels.csv", "--out", "r"], "none.npy"),
+    ("steer", ["--model", "model", "--questions", "none.csv", "--out", "r"], "none.csv"),
     ("embed-sentences", ["--model", "none"], "none"),
     ("score", ["--model", "model", "--data", "none.csv"], "none.csv"),
     ("score", ["--model", "./none", "--data", "questions.csv"], "./none"),
@@ -211,6 +220,10 @@ def test_a_missing_file(words, more, name, capsys):
 
 DAMAGED = [
     ("learn", ["data.npy", "beans.csv", "--out", "r"], "data.npy"),
+    ("directions", ["data.npy", "--labels", "labels.csv", "--out", "r"], "data.npy"),
+    ("directions", ["model", "--labels", "labels.csv", "--out", "r", "--file-column", "kind"],
+     "labels.csv"),
+    ("steer", ["--model", "model", "--questions", "questions.csv", "--out", "r"], "model"),
     ("embed-sentences", ["--model", "model"], "model"),
     ("score", ["--model", "model", "--data", "questions.csv"], "model"),
     ("train-clip", ["vit", "--steps", "1", "--out", "x.safetensors", "--checkpoint", "half.pt"],

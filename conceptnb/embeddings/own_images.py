@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
 from scipy.stats.contingency import association
 from sklearn.decomposition import PCA
 
 from conceptnb.core.table_files import read_table, require_columns
 from conceptnb.core.validation import Array, as_points
+from conceptnb.embeddings.directions.estimator import ConceptDirections
 from conceptnb.embeddings.directions.factor_report import FactorReport, report_factors
 
 Images = NDArray[np.uint8]
-Embed = Callable[[Images], Array]
+Embed = Callable[[NDArray[Any]], Array]
 
 _FEWEST_IMAGES = 4  # that a value needs, so that both halves have some
 _SHRINKAGE = 0.05  # own folders are small: pull covariances further to the average
@@ -55,12 +60,8 @@ def read_images(
         one value only or has a value of very few images; names file, column and row.
     """
     table = read_table(labels, encoding)
-    require_columns(table, [column, *(factors or [])], labels)
-    chosen = list(factors or [name for name in table.columns if name != column])
-    if not chosen:
-        raise ValueError(f"{labels} has no column of labels beside {column!r}")
-    for name in chosen:
-        _check_factor(table[name], f"{labels}, column {name!r}")
+    require_columns(table, [column], labels)
+    chosen = _factors(table.drop(columns=column), factors, labels)
     if (
         twice := table[column].map(lambda name: (Path(folder) / name).resolve()).duplicated()
     ).any():
@@ -78,7 +79,71 @@ def read_images(
                 f"{labels}, row {row}: {name} is {sizes[1]} pixels, the images before are "
                 f"{sizes[0]}. Scale or crop all to one size first"
             )
-    return np.stack(found), table[chosen]
+    return np.stack(found), chosen
+
+
+def read_labels(path: str | Path, factors: Sequence[str] | None = None) -> pd.DataFrame:
+    """Read labels of embeddings: a column for each factor, values as text, rows in their order.
+
+    ValueError as in `read_images`; `factors` are all columns by default.
+    """
+    return _factors(read_table(path), factors, path)
+
+
+def read_folder(folder: str | Path) -> tuple[list[str], Images]:
+    """Return the names of all files of a folder, in order, and their images, all of one size."""
+    files = sorted(path for path in Path(folder).iterdir() if path.is_file())
+    found = [_read_image(path, str(folder)) for path in files]
+    if len({image.shape for image in found}) != 1:
+        raise ValueError(f"{folder} has to hold images of one size, and nothing else")
+    return [path.name for path in files], np.stack(found)
+
+
+def save_directions(directions: Mapping[str, ConceptDirections], path: str | Path) -> None:
+    """Write fitted directions of factors as safetensors: arrays, and classes as text."""
+    arrays = {}
+    for name, concept in directions.items():
+        arrays[f"{name}/directions"] = np.ascontiguousarray(concept.directions_)
+        arrays[f"{name}/planes"] = np.ascontiguousarray(concept.planes_)
+    classes = {name: concept.classes_.tolist() for name, concept in directions.items()}
+    save_file(arrays, str(path), {"classes": json.dumps(classes)})
+
+
+def load_directions(path: str | Path) -> dict[str, ConceptDirections]:
+    """Return what `save_directions` wrote; ValueError if the file holds no directions."""
+    try:
+        with safe_open(str(path), "np") as file:
+            return {
+                name: fitted_directions(
+                    file.get_tensor(f"{name}/directions"),
+                    file.get_tensor(f"{name}/planes"),
+                    classes,
+                )
+                for name, classes in json.loads(file.metadata()["classes"]).items()
+            }
+    except (SafetensorError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} holds no directions: {error}") from None
+
+
+def fitted_directions(A: Array, planes: Array, classes: ArrayLike) -> ConceptDirections:
+    """Return a fitted estimator with directions (k, dimensions) and planes (values, k)."""
+    found = ConceptDirections(n_components=len(A))
+    found.directions_, found.planes_, found.classes_ = A, planes, np.asarray(classes)
+    found.n_features_in_ = A.shape[1]
+    return found
+
+
+def _factors(
+    table: pd.DataFrame, factors: Sequence[str] | None, labels: str | Path
+) -> pd.DataFrame:
+    """Return the columns of labels, after a check of each."""
+    require_columns(table, factors or [], labels)
+    if table.empty or not len(table.columns):
+        raise ValueError(f"{labels} has no column of labels")
+    chosen = table[list(factors or table.columns)]
+    for name, cells in chosen.items():
+        _check_factor(cells, f"{labels}, column {name!r}")
+    return chosen
 
 
 def _check_factor(cells: pd.Series, where: str) -> None:
@@ -146,7 +211,11 @@ class DirectionReport:
 
 
 def learn_directions(
-    images: Images, labels: pd.DataFrame, embed: Embed = pixel_components, *, seed: int = 0
+    images: NDArray[Any],
+    labels: pd.DataFrame,
+    embed: Embed = pixel_components,
+    *,
+    seed: int = 0,
 ) -> DirectionReport:
     """Learn a direction for each factor on half of the images, and judge it on the other half.
 
@@ -156,7 +225,8 @@ def learn_directions(
         As from `read_images`.
     embed : callable
         Maps uint8 images (images, height, width, 3) to embeddings (images, dimensions): raw
-        pixels in principal components by default, or the image encoder of any model.
+        pixels in principal components by default, or the image encoder of any model. For
+        embeddings in place of images, `numpy.asarray`.
     seed : int
         Of the split, and of the order of labels in the control.
 

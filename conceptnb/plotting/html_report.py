@@ -7,17 +7,19 @@ import html
 import io
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from safetensors.numpy import load_file
 
 from conceptnb import __version__
 from conceptnb.core.files import write_text
 from conceptnb.core.table_files import read_table
+from conceptnb.core.validation import Array
 from conceptnb.studies.runner import check_out
 
 if TYPE_CHECKING:
@@ -26,12 +28,14 @@ if TYPE_CHECKING:
     from conceptnb.learning.environment_tables import ConceptReport
 
 _FILES = ("report.html", "concepts.safetensors", "apply.py", "valuations.csv")
+Options = Sequence[tuple[str, str, dict[str, Any]]]
+"""Name, help and settings of a command's arguments."""
+
 _COLUMN: dict[str, Any] = {"metavar": "COLUMN"}
 _SEVERAL: dict[str, Any] = {"nargs": "+", "default": []}
-_OPTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
-    ("tables", "CSV, parquet or npy; several are one environment each, named as the files",
+_OPTIONS: Options = (
+    ("tables", "CSV, parquet, npy or safetensors; several: an environment each, named as its file",
      {"type": Path, "nargs": "+", "metavar": "TABLE"}),
-    ("--out", "folder to write", {"type": Path, "required": True, "metavar": "DIR"}),
     ("--environment", "that names each row's environment (of one table: environment)", _COLUMN),
     ("--base", "environment collected without looking for anything (default: the first)", {}),
     ("--looked-for", "concepts an environment was collected by (default: one of its own)",
@@ -40,21 +44,18 @@ _OPTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
      {"nargs": "*", "metavar": "CODE"}),
     ("--ids", "not to learn from", _SEVERAL | _COLUMN),
     ("--encoder", "(default: linear)", {"choices": ("linear", "mlp"), "default": "linear"}),
+)  # fmt: skip
+_COMMON: Options = (
+    ("--out", "folder to write", {"type": Path, "required": True, "metavar": "DIR"}),
     ("--seed", "of the split and the fits (default 0)", {"type": int, "default": 0}),
     ("--force", "replace the files in --out", {"action": "store_true"}),
-)  # fmt: skip
+)
 _MISSING = ("", "na", "nan", "null", "none", "n/a")
 
 
 def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     """Read the tables, learn, and write report, learner, code that applies it, and valuations."""
-    for name, said, settings in _OPTIONS:
-        parser.add_argument(name, help=said, **settings)
-    args = parser.parse_args(words)
-    if args.seed < 0:
-        raise ValueError(f"--seed {args.seed}: a seed is 0 or more")
-    for file in _FILES:
-        check_out(args.out / file, args.force)
+    args = parse(parser, _OPTIONS, words, _FILES)
     rows, environment, left_out = _read(args)
     names = list(dict.fromkeys(environment))
     base = args.base or names[0]
@@ -87,7 +88,7 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     print(*(f"warning: {line}\n" for line in notes), sep="", end="", flush=True)
     report = learn_concepts(table, looked_for, encoder=args.encoder, seed=args.seed)
     report.learner.save(args.out / "concepts.safetensors")
-    code = _fill("apply.txt", columns=table.columns, concepts=report.concepts)
+    code = fill("apply.txt", columns=table.columns, concepts=report.concepts)
     write_text(args.out / "apply.py", code)
     found = pd.DataFrame(report.valuations, columns=report.concepts)
     found.insert(0, "environment", environment, allow_duplicates=True)
@@ -101,9 +102,23 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     return 0
 
 
+def parse(
+    parser: argparse.ArgumentParser, options: Options, words: Sequence[str], files: Sequence[str]
+) -> argparse.Namespace:
+    """Parse a command's own options and ``--out``, ``--seed``, ``--force``; check its files."""
+    for name, said, settings in (*options, *_COMMON):
+        parser.add_argument(name, help=said, **settings)
+    args = parser.parse_args(words)
+    if args.seed < 0:
+        raise ValueError(f"--seed {args.seed}: a seed is 0 or more")
+    for file in files:
+        check_out(args.out / file, args.force)
+    return args
+
+
 def _read(args: argparse.Namespace) -> tuple[pd.DataFrame, list[str], int]:
     """Return the numbers to learn from, each row's environment, and how many rows were left out."""
-    tables = {path.stem: _load(path) for path in args.tables}
+    tables = {path.stem: load_rows(path) for path in args.tables}
     if len(tables) < len(args.tables):
         raise ValueError(f"{[str(path) for path in args.tables]} have to have different names")
     column = args.environment or ("environment" if len(tables) == 1 else None)
@@ -131,17 +146,30 @@ def _read(args: argparse.Namespace) -> tuple[pd.DataFrame, list[str], int]:
     return rows, kept, int((~whole).sum())
 
 
-def _load(path: Path) -> pd.DataFrame:
+def load_rows(path: Path) -> pd.DataFrame:
+    """Read a table: CSV as text, and parquet, npy or safetensors with one array as they are."""
+    readers = {".csv": read_table, ".parquet": pd.read_parquet, ".npy": np.load}
     kind = path.suffix.lower()
-    if kind not in (".csv", ".npy", ".parquet"):
-        raise ValueError(f"{path}: a table is .csv, .parquet or .npy, not {kind or 'nameless'}")
+    if kind not in (*readers, ".safetensors"):
+        known = ".csv, .parquet, .npy or .safetensors"
+        raise ValueError(f"{path}: a table is {known}, not {kind or 'nameless'}")
     if kind == ".csv":
         return read_table(path)
     try:
-        found = pd.DataFrame(np.load(path)) if kind == ".npy" else pd.read_parquet(path)
-        return found.rename(columns="{}".format if kind == ".parquet" else "x{}".format)
+        found = readers.get(kind, _only_array)(path)
     except Exception as error:  # the reader's own
         raise ValueError(f"{path} cannot be read as a table ({error}): save it as CSV") from error
+    if kind == ".parquet":
+        return found.rename(columns=str)
+    if found.ndim != 2:
+        raise ValueError(f"{path} has shape {found.shape}: a table is (rows, columns)")
+    return pd.DataFrame(found).rename(columns="x{}".format)
+
+
+def _only_array(path: Path) -> Array:
+    """Return the array of a safetensors file."""
+    [found] = load_file(path).values()
+    return found
 
 
 def _numbers(cells: pd.DataFrame, path: Path, codes: Sequence[str] | None) -> pd.DataFrame:
@@ -183,29 +211,57 @@ def _page(report: ConceptReport, source: str, command: str, code: str) -> str:
         f"{name.removeprefix('mean ')} " + ", ".join(f"{e} {v:.2f}" for e, v in column.items())
         for name, column in means.items()
     )
-    lines = "".join(f"<li>{html.escape(line)}</li>" for line in report.warnings)
-    warnings = (
-        f'<ul class="said">{lines}</ul>'
-        if lines
-        else '<p class="said none">No warning. That does not prove that the concepts are right: '
-        "both halves can lead to the same mixture of concepts.</p>"
-    )
-    text = {"source": source, "base": table.names[0], "code": code, "command": command}
-    return _fill(
-        "report.html",
-        {key: html.escape(value) for key, value in text.items()},
-        rows=f"{len(table.X):,}",
-        columns=table.X.shape[1],
-        environments=len(table.names),
-        warnings=warnings,
-        summary=_table(report.summary()),
-        concepts=_table(concepts),
-        figure=_svg(valuations_by_environment(report), alt),
-        version=__version__,
+    return page(
+        "report_learn.html",
+        {
+            "summary": report.summary(),
+            "concepts": concepts,
+            "figure": (valuations_by_environment(report), alt),
+        },
+        title=f"Concepts learned from {source}",
+        lead=f"{len(table.X):,} rows of {table.X.shape[1]} columns, in {len(table.names)} "
+        f"environments; the base is {table.names[0]}.",
+        warnings=report.warnings,
+        none="No warning. That does not prove that the concepts are right: both halves can lead to "
+        "the same mixture of concepts.",
+        code=code,
+        command=command,
     )
 
 
-def _fill(template: str, *given: dict[str, str], **more: object) -> str:
+def page(
+    template: str,
+    shown: Mapping[str, pd.DataFrame | tuple[Figure, str]],
+    *,
+    warnings: Sequence[str],
+    none: str,
+    **text: str,
+) -> str:
+    """Return a report as one HTML file that needs no other.
+
+    Parameters
+    ----------
+    template : str
+        A file beside this module: the part of the page that `shown` fills, with tables and with
+        figures, each of these with what it shows in words.
+    none : str
+        What is said where there are no warnings.
+    **text : str
+        The page's ``title`` and ``lead``, the ``code`` that applies the result, and the
+        ``command`` that made the report.
+    """
+    parts = {
+        name: _table(what) if isinstance(what, pd.DataFrame) else _svg(*what)
+        for name, what in shown.items()
+    }
+    lines = "".join(f"<li>{html.escape(line)}</li>" for line in warnings)
+    said = f'<ul class="said">{lines}</ul>' if lines else f'<p class="said none">{none}</p>'
+    escaped = {key: html.escape(value) for key, value in text.items()}
+    body = fill(template, parts)
+    return fill("report.html", escaped, warnings=said, body=body, version=__version__)
+
+
+def fill(template: str, *given: Mapping[str, str], **more: object) -> str:
     """Return a file beside this module with its $names filled in."""
     file = Path(__file__).with_name(template)
     return Template(file.read_text(encoding="utf-8")).substitute(*given, **more)

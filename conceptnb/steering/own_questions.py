@@ -11,9 +11,12 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from conceptnb.steering.activations import collect_activations
 from conceptnb.steering.comparison import Fold, Settings
+from conceptnb.steering.intervention import Intervention
 from conceptnb.steering.questions import Question, check_questions
 from conceptnb.steering.scoring import ChoiceScores, choice_scores
-from conceptnb.steering.techniques import MASS_MEAN, MATRIX, TECHNIQUES
+from conceptnb.steering.steer import SteeringVector
+from conceptnb.steering.techniques import MASS_MEAN, MATRIX, TECHNIQUES, Training
+from conceptnb.steering.truth_directions import mass_mean
 
 NOT_STEERED = "not steered"
 _USUAL = ("random direction", MASS_MEAN, MATRIX)
@@ -29,11 +32,14 @@ class SteeringReport:
         By technique; each question was scored by what the other half taught.
     probe_accuracy : ndarray of shape (layers, heads)
         Balanced accuracy of probes for truth on held-out questions, mean of both halves.
+    vector : Intervention
+        The mass mean shift, learned from all questions: to save, to apply to new prompts, to bake.
     """
 
     questions: list[Question]
     scores: dict[str, ChoiceScores]
     probe_accuracy: np.ndarray
+    vector: Intervention
     warnings: list[str] = field(default_factory=list)
 
     def summary(self) -> pd.DataFrame:
@@ -44,6 +50,13 @@ class SteeringReport:
             said = "" if name == NOT_STEERED else f"{gain:+.3f} ± {error:.3f}"
             rows.append((name, f"{found.mc1.mean():.3f}", f"{found.mc2.mean():.3f}", said))
         return pd.DataFrame(rows, columns=["technique", "MC1", "MC2", "gain in MC1"])
+
+    def by_question(self) -> pd.DataFrame:
+        """Return a row for each question: its text, and MC1 and MC2 by technique."""
+        rows = pd.DataFrame({"question": [question.text for question in self.questions]})
+        for name, found in self.scores.items():
+            rows[f"MC1, {name}"], rows[f"MC2, {name}"] = found.mc1, found.mc2
+        return rows
 
 
 def paired_gain(steered: np.ndarray, baseline: np.ndarray) -> tuple[float, float]:
@@ -100,7 +113,11 @@ def steer_questions(
             _, _, [(_, steering)] = fold.fit(TECHNIQUES[name], list(TECHNIQUES).index(name))
             answered[name] |= fold.scorer.score(steering)
     scores = {name: choice_scores(known, found) for name, found in answered.items()}
-    report = SteeringReport(known, scores, np.mean(accuracy, axis=0))
+    rng = np.random.default_rng(seed)
+    whole = Training.on(known, activations, model, tokenizer, rng)
+    vector = SteeringVector.along(mass_mean(whole.activations, known), whole.activations)
+    steering = vector.steer(alpha, whole.probes.top(n_heads))
+    report = SteeringReport(known, scores, np.mean(accuracy, axis=0), steering)
     report.warnings.extend([*_about_questions(known, tokenizer), *_about_results(report)])
     return report
 

@@ -162,7 +162,7 @@ def test_tables_that_do_not_fit_together_are_refused(tmp_path, capsys, monkeypat
     for files, said in [
         (["a.csv", "b.csv"], "b.csv: not every table has the columns ['y', 'z']"),
         (["a.csv", "sub/a.csv"], "different names"),
-        (["a.txt"], "a table is .csv, .parquet or .npy, not .txt"),
+        (["a.txt"], "a table is .csv, .parquet, .npy or .safetensors, not .txt"),
         (["a.parquet"], "a.parquet cannot be read as a table"),
     ]:
         assert main(["learn", *files, "--out", "r"]) == 2

@@ -1,0 +1,113 @@
+"""``conceptnb directions``: labelled embeddings or images -> a report, and fitted directions."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from sklearn.decomposition import PCA
+
+from conceptnb.core.files import write_text
+from conceptnb.core.validation import Array
+from conceptnb.embeddings.directions.estimator import ConceptDirections
+from conceptnb.embeddings.own_images import (
+    fitted_directions,
+    learn_directions,
+    read_images,
+    read_labels,
+    save_directions,
+)
+from conceptnb.plotting.html_report import Options, fill, load_rows, page, parse
+
+_FILES = ("report.html", "directions.safetensors", "apply.py", "values.csv")
+_OPTIONS: Options = (
+    ("data", "CSV, parquet, npy or safetensors, an embedding per row; or a folder of images",
+     {"type": Path, "metavar": "EMBEDDINGS|FOLDER"}),
+    ("--labels", "CSV: a row for each embedding or image, a column for each factor",
+     {"type": Path, "required": True, "metavar": "FILE"}),
+    ("--factors", "columns to learn (default: all)", {"nargs": "+", "metavar": "COLUMN"}),
+    ("--file-column", "of the names of images (default: file)", {"default": "file"}),
+    ("--encoder", "CLIP model of images (default: principal components of their pixels)", {}),
+)  # fmt: skip
+
+
+def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
+    """Learn a direction for each factor; write report, directions, code that applies them."""
+    args = parse(parser, _OPTIONS, words, _FILES)
+    Z, labels, components, read = _read(args)
+    report = learn_directions(Z, labels, embed=np.asarray, seed=args.seed)
+    save_directions(
+        {name: _of_pixels(found.concept, components) for name, found in report.factors.items()},
+        args.out / "directions.safetensors",
+    )
+    template = "apply_embeddings.txt" if args.data.is_file() else "apply_images.txt"
+    load = "from conceptnb.embeddings.clip import load_clip\n" if args.encoder else ""
+    code = fill(template, embed=read, load=load)
+    write_text(args.out / "apply.py", code)
+    first = next(iter(report.factors.values()))
+    values = labels.assign(half=np.where(np.isin(np.arange(len(Z)), first.test), "judged", "fit"))
+    for name, found in report.factors.items():
+        values[f"{name}, read"] = found.concept.predict(Z)
+    write_text(args.out / "values.csv", values.to_csv(index=False))
+    from conceptnb.plotting.reports import valuations_by_value  # noqa: PLC0415 - matplotlib
+
+    alt = "Held-out valuations along the direction of each factor, by value. " + "; ".join(
+        f"{name}: share of variance between values {found.eta2:.2f}"
+        for name, found in report.factors.items()
+    )
+    text = page(
+        "report_directions.html",
+        {"summary": report.summary(), "figure": (valuations_by_value(report), alt)},
+        title=f"Directions in {args.data.name}",
+        lead=f"{len(Z):,} rows in {Z.shape[1]} dimensions; {len(first.train):,} were learned from, "
+        f"and {len(first.test):,} others are judged.",
+        warnings=report.warnings,
+        none="No warning. That does not prove that a direction means its factor: what always goes "
+        "together with it is read as well.",
+        code=code,
+        command=shlex.join(["conceptnb", "directions", *words]),
+    )
+    write_text(args.out / "report.html", text)
+    print(*(f"warning: {line}\n" for line in report.warnings), sep="", end="")
+    print(f"wrote {', '.join(str(args.out / name) for name in _FILES)}")
+    return 0
+
+
+def _read(args: argparse.Namespace) -> tuple[Array, pd.DataFrame, PCA | None, str]:
+    """Return embeddings, labels, what made embeddings of pixels, and code to make new ones."""
+    if not args.data.is_dir():
+        rows, labels = load_rows(args.data), read_labels(args.labels, args.factors)
+        if len(rows) != len(labels):
+            raise ValueError(
+                f"{args.data} has {len(rows)} rows and {args.labels} {len(labels)}: give a row of "
+                "labels for each embedding, in the same order"
+            )
+        try:
+            return rows.to_numpy(dtype=float), labels, None, "np.load(sys.argv[1])"
+        except ValueError as error:
+            raise ValueError(f"{args.data}: an embedding is numbers alone ({error})") from None
+    images, labels = read_images(
+        args.data, args.labels, column=args.file_column, factors=args.factors
+    )
+    if args.encoder:
+        from conceptnb.embeddings.clip import load_clip  # noqa: PLC0415 - brings torch
+
+        embed = load_clip(args.encoder).embed_images
+        parts = [embed(images[i : i + 64]) for i in range(0, len(images), 64)]
+        code = f"load_clip({args.encoder!r}).embed_images(images)"
+        return np.concatenate(parts).astype(float), labels, None, code
+    pixels = images.reshape(len(images), -1) / 255.0
+    components = PCA(min(30, *pixels.shape), svd_solver="full").fit(pixels)
+    return components.transform(pixels), labels, components, "images.reshape(len(images), -1) / 255"
+
+
+def _of_pixels(concept: ConceptDirections, components: PCA | None) -> ConceptDirections:
+    """Return the directions that give pixels the valuations of their components."""
+    if components is None:
+        return concept
+    A = concept.directions_ @ components.components_
+    return fitted_directions(A, concept.planes_ + A @ components.mean_, concept.classes_)

@@ -1,0 +1,72 @@
+"""``conceptnb steer``: a model and questions -> what steering does to answers, and a vector."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from conceptnb.core.files import write_text
+from conceptnb.plotting.html_report import Options, fill, page, parse
+from conceptnb.steering.language_models import find_language_model, load_language_model
+from conceptnb.steering.questions import read_questions
+
+_FILES = ("report.html", "steering.safetensors", "apply.py", "questions.csv")
+_OPTIONS: Options = (
+    ("--model", "smollm2-135m-instruct (extra smollm), a GGUF file, a folder, a name on the hub",
+     {"required": True}),
+    ("--questions", "CSV, JSON lines or a multiple-choice task (.json)",
+     {"type": Path, "required": True, "metavar": "FILE"}),
+    ("--heads", "that are steered (default 16)", {"type": int, "default": 16}),
+    ("--alpha", "strength, in standard deviations of a head's activations (default 2)",
+     {"type": float, "default": 2.0}),
+)  # fmt: skip
+
+
+def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
+    """Fit and judge steering; write report, mass-mean vector, code that applies it, and scores."""
+    args = parse(parser, _OPTIONS, words, _FILES)
+    if args.heads < 1 or not np.isfinite(args.alpha):
+        raise ValueError(f"--heads {args.heads} has to be 1 or more, --alpha {args.alpha} finite")
+    questions = read_questions(args.questions)
+    source = find_language_model(args.model)
+    from conceptnb.plotting.reports import choices_by_category  # noqa: PLC0415 - matplotlib
+    from conceptnb.steering.own_questions import steer_questions  # noqa: PLC0415 - brings torch
+
+    model, tokenizer = load_language_model(source)
+    report = steer_questions(
+        questions, model, tokenizer, n_heads=args.heads, alpha=args.alpha, seed=args.seed
+    )
+    report.vector.save(
+        args.out / "steering.safetensors",
+        model=args.model,
+        learned=f"mass mean shift, {args.heads} heads, alpha {args.alpha:g}",
+    )
+    place = str(Path(args.model).resolve()) if Path(args.model).exists() else args.model
+    code = fill("apply_steering.txt", model=repr(place))
+    write_text(args.out / "apply.py", code)
+    write_text(args.out / "questions.csv", report.by_question().to_csv(index=False))
+    summary = report.summary()
+    alt = (
+        "Share of questions answered truly (MC1) by category and technique. Over all: "
+        + ", ".join(f"{row.technique} {row.MC1}" for row in summary.itertuples())
+    )
+    text = page(
+        "report_steering.html",
+        {"summary": summary, "figure": (choices_by_category(report), alt)},
+        title=f"{args.model} steered by {args.questions.name}",
+        lead=f"{len(questions):,} questions, in two halves: each was scored by what the other "
+        f"half taught. {args.heads} heads, strength {args.alpha:g}; best probe of a head "
+        f"{report.probe_accuracy.max():.2f} (chance 0.5).",
+        warnings=report.warnings,
+        none="No warning. That does not prove that answers are more true: look at some of them.",
+        code=code,
+        command=shlex.join(["conceptnb", "steer", *words]),
+    )
+    write_text(args.out / "report.html", text)
+    print(*(f"warning: {line}\n" for line in report.warnings), sep="", end="")
+    print(f"wrote {', '.join(str(args.out / name) for name in _FILES)}")
+    return 0

@@ -1,0 +1,133 @@
+"""``conceptnb directions``: from labelled embeddings or images to directions that apply."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from safetensors.numpy import save_file
+from sklearn.decomposition import PCA
+
+from conceptnb.cli import main
+from conceptnb.core.example_data import write_images
+from conceptnb.embeddings.directions.estimator import ConceptDirections
+from conceptnb.embeddings.own_images import load_directions, save_directions
+from conceptnb.plotting.direction_report import _of_pixels
+
+ROWS = 200
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    """Embeddings in which the first coordinate says the kind, and none the day."""
+    folder = tmp_path_factory.mktemp("rows")
+    rng = np.random.default_rng(0)
+    kind = rng.integers(3, size=ROWS)
+    Z = rng.normal(size=(ROWS, 6))
+    Z[:, 0] += 6 * kind
+    labels = pd.DataFrame({"kind": np.array(["<low>", "middle", "high"])[kind]})
+    labels["day"] = rng.permutation(np.resize(["Mon", "Tue"], ROWS))
+    labels.to_csv(folder / "labels.csv", index=False)
+    np.save(folder / "Z.npy", Z)
+    return folder, Z
+
+
+def applied(folder, given):
+    program = [sys.executable, str(folder / "apply.py"), str(given)]
+    done = subprocess.run(program, capture_output=True, text=True, check=True, cwd=folder.parent)
+    return pd.read_csv(io.StringIO(done.stdout))
+
+
+def test_every_format_gives_the_same_report_and_directions(rows):
+    folder, Z = rows
+    save_file({"Z": Z}, folder / "Z.safetensors")
+    pd.DataFrame(Z, columns=list("abcdef")).to_csv(folder / "Z.csv", index=False)
+    found = {}
+    for name in ("Z.npy", "Z.safetensors", "Z.csv"):
+        out = folder / f"of {name}"
+        words = ["directions", str(folder / name), "--labels", str(folder / "labels.csv")]
+        assert main([*words, "--out", str(out)]) == 0
+        found[name] = load_directions(out / "directions.safetensors")
+        np.testing.assert_allclose(
+            found[name]["kind"].transform(Z), found["Z.npy"]["kind"].transform(Z)
+        )
+    kind = found["Z.npy"]["kind"]
+    cosine = abs(kind.directions_[0, 0]) / np.linalg.norm(kind.directions_[0])
+    assert cosine > 0.95
+    page = (folder / "of Z.npy" / "report.html").read_text(encoding="utf-8")
+    assert "<low>" not in page
+    assert "&#x27;day&#x27; is not read better than by chance" in page
+    assert "href" not in page.split("<svg")[0] and "<script" not in page
+
+
+def test_the_program_reads_the_values_that_the_report_has(rows):
+    folder, _ = rows
+    words = ["directions", str(folder / "Z.npy"), "--labels", str(folder / "labels.csv")]
+    assert main([*words, "--out", str(folder / "again"), "--factors", "kind"]) == 0
+    kept = pd.read_csv(folder / "again" / "values.csv")
+    pd.testing.assert_series_equal(
+        applied(folder / "again", folder / "Z.npy")["kind"], kept["kind, read"], check_names=False
+    )
+    judged = kept[kept.half == "judged"]
+    assert len(judged) == ROWS // 2
+    assert (judged["kind, read"] == judged["kind"]).mean() > 0.9
+
+
+def test_directions_of_components_are_moved_to_pixels(tmp_path):
+    rng = np.random.default_rng(1)
+    pixels, labels = rng.normal(size=(60, 12)), np.resize(["a", "b", "c"], 60)
+    pixels[:, 3] += 3 * (labels == "a")
+    components = PCA(5, svd_solver="full").fit(pixels)
+    inside = ConceptDirections(n_components=2).fit(components.transform(pixels), labels)
+    outside = _of_pixels(inside, components)
+    new = rng.normal(size=(40, 12))
+    expected = inside.predict(components.transform(new))
+    np.testing.assert_array_equal(outside.predict(new), expected)
+    save_directions({"one/two": outside}, tmp_path / "x.safetensors")
+    again = load_directions(tmp_path / "x.safetensors")["one/two"]
+    np.testing.assert_array_equal(again.predict(new), expected)
+    with pytest.raises(ValueError, match="12 features"):
+        again.predict(new[:, :5])
+
+
+def test_a_folder_of_images_by_pixels_and_by_an_encoder(tmp_path):
+    write_images(tmp_path / "fruit", images=120)
+    words = ["directions", str(tmp_path / "fruit"), "--labels", str(tmp_path / "fruit/labels.csv")]
+    (tmp_path / "new").mkdir()
+    for image in sorted((tmp_path / "fruit").glob("*.png")):
+        (tmp_path / "new" / image.name).write_bytes(image.read_bytes())
+    for more in ([], ["--encoder", "small-vit"]):
+        out = tmp_path / f"out{len(more)}"
+        assert main([*words, "--factors", "ripeness", "--out", str(out), *more]) == 0
+        kept = pd.read_csv(out / "values.csv")
+        found = applied(out, tmp_path / "new")
+        assert (found["ripeness"] == kept["ripeness, read"]).all()
+
+
+@pytest.mark.parametrize(
+    ("labels", "data", "said"),
+    [
+        ("kind\na\nb\n", "x\n1\n2\n", "has 1 images, and needs"),
+        ("kind\n" + "a\nb\n" * 5, "x\n1\n2\n", "has 2 rows and"),
+        ("kind\n" + "a\nb\n" * 5, "x\n" + "1\nred\n" * 5, "numbers alone"),
+        ("kind\n" + "a\n" * 10, "x\n" + "1\n2\n" * 5, "all images have the value"),
+    ],
+)
+def test_tables_that_do_not_fit_are_refused(labels, data, said, tmp_path, capsys):
+    (tmp_path / "labels.csv").write_text(labels)
+    (tmp_path / "rows.csv").write_text(data)
+    words = ["directions", str(tmp_path / "rows.csv"), "--labels", str(tmp_path / "labels.csv")]
+    assert main([*words, "--out", str(tmp_path / "out")]) == 2
+    assert said in capsys.readouterr().err
+    assert not list(Path(tmp_path / "out").glob("*"))
+
+
+def test_a_file_without_directions_is_refused(tmp_path):
+    save_file({"x": np.zeros(2)}, tmp_path / "x.safetensors")
+    with pytest.raises(ValueError, match="holds no directions"):
+        load_directions(tmp_path / "x.safetensors")
