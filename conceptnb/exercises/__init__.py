@@ -7,9 +7,9 @@ The exercise with the label ``ex-NAME`` has the check ``check.ex_NAME``::
     answer = ...
     check.ex_distance(answer)
 
-Each part of the book has two files here: PART.toml for exercises that are words and numbers alone,
-and PART.py for those that compute something. That one is imported when the first of its exercises
-is used, so that the first parts need no torch.
+Each part of the book has a file PART.toml here for exercises that are words and numbers alone, and
+PART.py where some compute something. That one is imported when the first of its exercises is used,
+so that the first parts need no torch.
 """
 
 from __future__ import annotations

@@ -10,8 +10,7 @@ from conceptnb.core.concepts import Concept
 from conceptnb.core.conditioning import averaged_measure, bayesian_measure
 from conceptnb.core.design import EnvironmentDesign
 from conceptnb.core.distributions import GaussianMixture
-from conceptnb.core.validation import Array
-from conceptnb.exercises.engine import Construction, Value
+from conceptnb.exercises.engine import Construction
 
 # Environments and their diversity
 
@@ -77,26 +76,6 @@ def _count(answer: Any) -> str | None:
 ex_count = Construction(  # the sizes of all unions, with columns in any order: Step 3
     _count,
     right="Two atoms: both are in environment 2, one of them also in 1, and the other also in 3.",
-)
-
-
-def _denominator() -> Array:
-    B, ratios = np.array([0.4, -0.4]), []
-    for z in (-1.0, 0.7, 2.0):
-        w = np.linalg.svd((z - B)[:, None])[0][:, 1]  # orthogonal to D G = z - B
-        ratios.append(w @ B / w.sum())
-    return np.array(ratios)
-
-
-ex_denominator = Value(  # (w B) / (w M) for one atom and B = (0.4, -0.4): Step 5
-    _denominator,
-    entries="for z = -1, 0.7, 2",
-    right="The denominator is B_1 - B_2 everywhere: with one atom the proof's null set is empty.",
-    mistakes={
-        "That is the numerator, w B. Divide by w M, the sum of w's entries.": lambda x: 0.8 * x,
-        "That is the denominator, w M. It does not depend on z, and the ratio does.": [0.8] * 3,
-        "You divided the wrong way round.": lambda x: 1 / x,
-    },
 )
 
 

@@ -6,14 +6,9 @@ from operator import truediv
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.linalg import null_space
 from scipy.stats import kurtosis, skew
 
 from conceptnb import results
-from conceptnb.core.design import paper_design
-from conceptnb.core.mixing import MLPMixing
-from conceptnb.core.problems import PAPER_SEEDS, TABLE_1, TABLE_7, draw_problem
 from conceptnb.core.scores import mcc
 from conceptnb.core.validation import Array
 from conceptnb.exercises.engine import Construction, Value
@@ -42,30 +37,6 @@ ex_fewer_starts = Construction(  # losses of few starts minus those of many, nev
 _STUCK = 0.005  # nats above the oracle's held-out loss
 
 
-def _hard_seed() -> int:
-    def weakest(seed: int) -> float:
-        problem = draw_problem(TABLE_1[0], seed, samples=2)
-        base = problem.base
-        covariance = np.tensordot(base.weights, base.covariances, 1)
-        covariance += np.cov(base.means.T, aweights=base.weights, bias=True)
-        return float(np.diag(problem.atoms @ covariance @ problem.atoms.T).min())
-
-    return min(PAPER_SEEDS, key=weakest)
-
-
-ex_hard_seed = Value(  # the seed whose weakest valuation varies least, from the base's covariance
-    _hard_seed,
-    rtol=0,
-    atol=0.1,
-    right="Its second valuation varies little in units of σ: environments resemble the base.",
-    mistakes={
-        "Shorter atoms than the others', but both valuations vary by more than σ. Look at the "
-        "deviations of the valuations beside σ.": 5,
-        "Those are seeds, not places in the list: seeds are 3 to 7.": 1,
-    },
-)
-
-
 def _stuck_runs() -> list[int]:
     def count(stored: results.Result) -> int:
         linear = [run for run in stored.runs if run["mixing"] == "linear"]
@@ -87,47 +58,7 @@ ex_stuck_runs = Value(  # linear runs well above the oracle: the stored losses o
 )
 
 
-def _which_rows() -> NDArray[np.bool_]:
-    sizes = [(s.d_z, s.d_x) for s in TABLE_1 + TABLE_7 if s.mixing == "nonlinear"]
-    rng = np.random.default_rng(0)
-
-    def rank(d_z: int, d_x: int) -> int:
-        mixing, point = MLPMixing.random(d_z, d_x, rng), rng.normal(size=d_z)
-        steps = (mixing(point + 1e-6 * np.eye(d_z)) - mixing(point[None])) / 1e-6
-        return int(np.linalg.matrix_rank(steps, tol=1e-5))
-
-    return np.array([rank(*size) == size[0] for size in sizes])
-
-
-ex_which_rows = Value(  # which rows' random networks have a Jacobian of full rank: Assumption 1
-    _which_rows,
-    entries="d_z of 3, 4, 8, 15, 20, 25",
-    right="The hidden layer is the bottleneck, whatever d_x is.",
-    mistakes={
-        "d_x is larger than d_z in every row, but x is computed from a layer of 16.": [1] * 6,
-        "15 dimensions do pass through a layer of 16.": [1, 1, 1, 0, 0, 0],
-        "The question is where the mixing CAN be injective.": lambda x: ~x,
-    },
-)
-
 # What limits identifiability
-
-
-def _which_atom_folds() -> NDArray[np.bool_]:
-    design = paper_design(4)
-    return (np.abs(null_space(design.M.T).T @ design.B) > 1e-9).any(axis=0)
-
-
-ex_which_atom_folds = Value(  # which atoms the null space of M reaches through B: Assumption 4
-    _which_atom_folds,
-    entries="atoms 1 to 4",
-    right="Only the atom that occurs in two environments, at two valuations.",
-    mistakes={
-        "Each atom has an environment: Assumption 2. Assumption 4 asks for vᵀM = 0.": [1] * 4,
-        "The question is which atoms are covered, not which fold.": lambda x: ~x,
-        "Count again: which of the five environments share an atom?": [0] * 4,
-    },
-)
 
 
 ex_noise_ceiling = Value(  # which share of the loss in R² the noise explains, from the stored study

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -130,22 +129,6 @@ ex_within = Value(  # the correlation of what is left when the mean of each valu
     mistakes={"That is the overall correlation: the means of values are still in it.": 0.828956},
 )
 
-ex_chance = Value(  # the mean largest canonical correlation of independent samples, by simulation
-    # of whitened independent samples the cross-covariance is Gaussian with variance 1 / n
-    lambda: (
-        np.linalg.norm(np.random.default_rng(5).normal(size=(4000, 2, 2)), 2, axis=(1, 2)).mean()
-        / np.sqrt(2000)
-    ),
-    rtol=0.15,
-    right="So correlations of .85 and more between two encoders are not due to chance.",
-    mistakes={
-        "That is k / n; correlations go with its square root.": 2 / 2000,
-        "Nothing is exactly uncorrelated in a sample.": 0.0,
-        "n counts images: 2,000 of them.": np.sqrt(2 / 20),
-    },
-)
-
-
 # Hue is not an atom
 
 _ORDER = np.array([0, 3, 6, 9, 2, 5, 8, 1, 4, 7])
@@ -268,17 +251,6 @@ ex_random_move = Construction(  # moves of the same lengths in independent direc
 )
 
 # A sentence model trained by others
-
-ex_grid_count = Value(  # the number of sentences that are plural, negated and in the future
-    lambda: math.prod(map(len, sentences.FACTORS.values())) // (2 * 2 * 3),
-    rtol=0,
-    right="A full grid: every combination as often as every other.",
-    mistakes={
-        "That is the share of plural and negated ones, whatever their tense.": 432,
-        "Tense has three values, not two.": 216,
-        "That is one topic's; all topics count.": 12,
-    },
-)
 
 
 def _tense_dimensions(Z: Any, labels: Any, groups: Any) -> float:
