@@ -37,7 +37,7 @@ def _parts() -> dict[str, Path]:
     for path in sorted(Path(__file__).parent.glob("*.*")):
         if path.suffix in (".py", ".toml"):
             text = path.read_text(encoding="utf-8")
-            for name in re.findall(r"^\[?(ex_\w+)(?:\]| = )", text, re.MULTILINE):
+            for name in re.findall(r"^(?:def |\[)?(ex_\w+)(?:\(|\]| = )", text, re.MULTILINE):
                 if name in found:
                     raise RuntimeError(f"{name} is declared in {found[name].name} and {path.name}")
                 found[name] = path

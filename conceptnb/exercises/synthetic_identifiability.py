@@ -17,7 +17,13 @@ from conceptnb.studies.limits_report import study_rows
 # The contrastive algorithm
 
 
-def _fewer_starts(gaps: Array) -> str | None:
+@Construction.declare(
+    shape=(5,),
+    entries="one gap for each of five generators",
+    right="A gap of zero: few starts reached the same loss. A large one: they ended higher.",
+)
+def ex_fewer_starts(gaps: Array) -> str | None:
+    """Look at losses of few starts minus those of many, which are never negative."""
     if gaps.min() < -1e-3:
         return "Ten starts cannot end above one: subtract the other way round."
     if gaps.min() > 0.5:
@@ -25,28 +31,12 @@ def _fewer_starts(gaps: Array) -> str | None:
     return None
 
 
-ex_fewer_starts = Construction(  # losses of few starts minus those of many, never negative
-    _fewer_starts,
-    shape=(5,),
-    entries="one gap for each of five generators",
-    right="A gap of zero: few starts reached the same loss. A large one: they ended higher.",
-)
-
 # Tables 1 and 7
 
 _STUCK = 0.005  # nats above the oracle's held-out loss
 
 
-def _stuck_runs() -> list[int]:
-    def count(stored: results.Result) -> int:
-        linear = [run for run in stored.runs if run["mixing"] == "linear"]
-        return sum(run["excess_loss"] > _STUCK for run in linear)
-
-    return [count(results.load(name)) for name in ("synthetic_faithful", "synthetic_best")]
-
-
-ex_stuck_runs = Value(  # linear runs well above the oracle: the stored losses of Tables 1 and 7
-    _stuck_runs,
+@Value.declare(
     rtol=0,
     atol=0.1,
     entries="authors' protocol, best estimator",
@@ -56,6 +46,14 @@ ex_stuck_runs = Value(  # linear runs well above the oracle: the stored losses o
         "There are thirty linear runs of each: count those above, not below.": lambda x: 30 - x,
     },
 )
+def ex_stuck_runs() -> list[int]:
+    """Count linear runs well above the oracle, by the stored losses of Tables 1 and 7."""
+
+    def count(stored: results.Result) -> int:
+        linear = [run for run in stored.runs if run["mixing"] == "linear"]
+        return sum(run["excess_loss"] > _STUCK for run in linear)
+
+    return [count(results.load(name)) for name in ("synthetic_faithful", "synthetic_best")]
 
 
 # What limits identifiability
@@ -83,7 +81,13 @@ def _noisiest() -> tuple[float, float]:
 # What the metrics mean
 
 
-def _folded(target: Array, folded: Array, true: Array) -> str | None:
+@Construction.declare(
+    shape=lambda folded, true: true.shape,
+    right="It has the absolute values. No permutation, scale and shift undoes the fold, so an "
+    "identifiability theorem has to count it as a failure.",
+)
+def ex_folded(target: Array, folded: Array, true: Array) -> str | None:
+    """Compare with what a folded representation matches, computed from the truth."""
     found = mcc(target, folded)
     if found < 0.999:
         return f"Folded and target have an MCC of {found:.2f}. What does a fold keep?"
@@ -92,18 +96,15 @@ def _folded(target: Array, folded: Array, true: Array) -> str | None:
     return None
 
 
-ex_folded = Construction(  # what a folded representation matches, computed from the truth
-    _folded,
-    shape=lambda folded, true: true.shape,
-    right="It has the absolute values. No permutation, scale and shift undoes the fold, so an "
-    "identifiability theorem has to count it as a failure.",
-)
-
-
 # Against baselines
 
 
-def _pca_r2(Q: Array) -> str | None:
+@Construction.declare(
+    shape=(3, 3),
+    right="R² is still one: no invertible map changes it. MCC does change.",
+)
+def ex_pca_r2(Q: Array) -> str | None:
+    """Look for an invertible map that mixes: MCC changes, R² does not."""
     if np.linalg.cond(Q) > 1e6:
         return "The matrix is not invertible, so it loses a part of the latents, and R² falls."
     if ((np.abs(Q) > 1e-9 * np.abs(Q).max()).sum(axis=0) == 1).all():
@@ -111,14 +112,11 @@ def _pca_r2(Q: Array) -> str | None:
     return None
 
 
-ex_pca_r2 = Construction(  # an invertible map that mixes: MCC changes, R² does not
-    _pca_r2,
-    shape=(3, 3),
-    right="R² is still one: no invertible map changes it. MCC does change.",
+@Construction.declare(
+    right="Independent, with at most one Gaussian: that is all that ICA needs of latents.",
 )
-
-
-def _ica_works(answer: Any) -> str | None:
+def ex_ica_works(answer: Any) -> str | None:
+    """Look for independent latents that are not Gaussian, by their moments."""
     Z = np.asarray(answer)
     if Z.dtype.kind not in "iuf" or Z.ndim != 2 or Z.shape[1] != 3:
         return f"The answer is an array of numbers with three columns; got {Z.dtype} {Z.shape}."
@@ -136,22 +134,14 @@ def _ica_works(answer: Any) -> str | None:
     return seen if gaussian.sum() > 1 else None
 
 
-ex_ica_works = Construction(  # independent latents that are not Gaussian, by their moments
-    _ica_works,
-    right="Independent, with at most one Gaussian: that is all that ICA needs of latents.",
-)
-
-
-def _ceiling(scores: Array) -> str | None:
-    if scores.max() > 1:
-        return "R² cannot exceed one."
-    falls = not scores[0] < scores[2] + 0.005
-    return "R² falls with more samples: is it taken on the same fresh points Z?" if falls else None
-
-
-ex_ceiling = Construction(  # R² that does not fall as samples grow, beyond what seeds do to it
-    _ceiling,
+@Construction.declare(
     shape=(3,),
     entries="R² at three sample sizes",
     right="The ceiling is that of this encoder at this number of samples only.",
 )
+def ex_ceiling(scores: Array) -> str | None:
+    """Look for R² that does not fall as samples grow, beyond what seeds do to it."""
+    if scores.max() > 1:
+        return "R² cannot exceed one."
+    falls = not scores[0] < scores[2] + 0.005
+    return "R² falls with more samples: is it taken on the same fresh points Z?" if falls else None
