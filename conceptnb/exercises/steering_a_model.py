@@ -31,9 +31,7 @@ ex_best_voice = Value(  # the best MC1 with one source, and with one for each ca
     atol=0.002,
     entries="more popular, less popular",
     right="As expected if the model has learned how often each falsehood is told.",
-    mistakes={
-        "That is the mean over all questions, twice.": lambda x: np.full(2, x.mean()),
-    },
+    mistakes={"That is the mean over all questions, twice.": lambda x: np.full(2, x.mean())},
 )
 def ex_popularity(corpus: Any, mc1: Array) -> Array:
     """Return the mean MC1 of questions by popularity of their first misconception."""

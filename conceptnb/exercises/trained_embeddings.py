@@ -99,9 +99,7 @@ def ex_four_ways(word: str, correlations: Mapping[str, float]) -> str | None:
     atol=0.002,
     entries="the larger, the smaller",
     right="An invertible map of either side changes nothing: the freedom that Theorem 1 leaves.",
-    mistakes={
-        "These are the squares: a regression explains ρ² of the variance.": lambda x: x**2,
-    },
+    mistakes={"These are the squares: a regression explains ρ² of the variance.": lambda x: x**2},
 )
 def ex_canonical(first: Array, second: Array) -> Array:
     """Return canonical correlations, cosines of angles between the spaces of columns."""
@@ -175,9 +173,7 @@ def ex_asked_wheel(Z: Array, hue: NDArray[np.intp], seen: Array, asked: NDArray[
     atol=0.03,
     entries="one direction, two",
     right="Along one direction, some of the ten clusters of a plane overlap.",
-    mistakes={
-        "Two components: n_components=2 for the second.": lambda x: x[[0, 0]],
-    },
+    mistakes={"Two components: n_components=2 for the second.": lambda x: x[[0, 0]]},
 )
 def ex_other_encoder(
     Z: Array, hue: NDArray[np.intp], seen: Array, asked: NDArray[np.intp]
