@@ -21,7 +21,7 @@ _ONCE = ([0], [1], [2], [0])
     kind=EnvironmentDesign,
     right="Every atom now has two environments and a contrast; the rank is 3, with four rows.",
 )
-def ex_once(design: EnvironmentDesign) -> str | None:
+def _ex_once(design: EnvironmentDesign) -> str | None:
     """Look for Assumptions 4 and 5 in a design that extends [[0], [1], [2], [0]]."""
     if design.n_environments != len(_ONCE):
         return f"Without adding environments: there were 4, now there are {design.n_environments}."
@@ -39,7 +39,7 @@ def ex_once(design: EnvironmentDesign) -> str | None:
     right="Each atom alone, twice, at two valuations. It implies Assumption 4, as v M and v B can "
     "be chosen freely, but not Assumption 5 in general: atoms may be nested.",
 )
-def ex_price_theorem_2(design: EnvironmentDesign) -> str | None:
+def _ex_price_theorem_2(design: EnvironmentDesign) -> str | None:
     """Look for rank 2n of (M, B) with one atom per environment: Theorem 2."""
     if any(len(subset) > 1 for subset in design.subsets):
         return "One atom per environment was asked for; some environment has more."
@@ -56,7 +56,7 @@ def ex_price_theorem_2(design: EnvironmentDesign) -> str | None:
 @Construction.declare(
     right="Two atoms: both are in environment 2, one of them also in 1, and the other also in 3.",
 )
-def ex_count(answer: Any) -> str | None:
+def _ex_count(answer: Any) -> str | None:
     """Compare the sizes of all unions, with columns in any order: Step 3."""
     M = np.asarray(answer)
     if M.dtype.kind not in "biuf" or M.ndim != 2:
@@ -81,7 +81,7 @@ def ex_count(answer: Any) -> str | None:
     right="M has rank 2 and both atoms have a contrast. One of them still never occurs without "
     "the other, so Assumption 5 fails; the concepts are identifiable all the same.",
 )
-def ex_repair(design: EnvironmentDesign, old: list[list[int]]) -> str | None:
+def _ex_repair(design: EnvironmentDesign, old: list[list[int]]) -> str | None:
     """Look for Assumption 4 in a design that adds one environment to those given."""
     if [set(S) for S in design.subsets[: len(old)]] != [set(S) for S in old]:
         return "The environments of always_together come first, as they are."
@@ -99,7 +99,7 @@ def ex_repair(design: EnvironmentDesign, old: list[list[int]]) -> str | None:
     kind=GaussianMixture,
     right="The first two are equal by independence. The third agrees with them where p(v) is flat.",
 )
-def ex_cannot_tell(base: GaussianMixture) -> str | None:
+def _ex_cannot_tell(base: GaussianMixture) -> str | None:
     """Compare the measures of Appendix C for the atom (1, 0), b = 1, σ² = 0.1."""
     if base.means.shape[1] != 2:
         return f"The base has two dimensions; yours has {base.means.shape[1]}."

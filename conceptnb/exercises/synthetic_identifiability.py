@@ -22,7 +22,7 @@ from conceptnb.studies.limits_report import study_rows
     entries="one gap for each of five generators",
     right="A gap of zero: few starts reached the same loss. A large one: they ended higher.",
 )
-def ex_fewer_starts(gaps: Array) -> str | None:
+def _ex_fewer_starts(gaps: Array) -> str | None:
     """Look at losses of few starts minus those of many, which are never negative."""
     if gaps.min() < -1e-3:
         return "Ten starts cannot end above one: subtract the other way round."
@@ -46,7 +46,7 @@ _STUCK = 0.005  # nats above the oracle's held-out loss
         "There are thirty linear runs of each: count those above, not below.": lambda x: 30 - x,
     },
 )
-def ex_stuck_runs() -> list[int]:
+def _ex_stuck_runs() -> list[int]:
     """Count linear runs well above the oracle, by the stored losses of Tables 1 and 7."""
 
     def count(stored: results.Result) -> int:
@@ -59,8 +59,7 @@ def ex_stuck_runs() -> list[int]:
 # What limits identifiability
 
 
-ex_noise_ceiling = Value(  # which share of the loss in R² the noise explains, from the stored study
-    lambda: (1 - _noisiest()[1]) / (1 - _noisiest()[0]),
+@Value.declare(
     rtol=0.02,
     right="Noise explains most of the loss in R²: regression on the truth loses it, too.",
     mistakes={
@@ -69,6 +68,10 @@ ex_noise_ceiling = Value(  # which share of the loss in R² the noise explains, 
         "That is the ceiling's distance: divide it by the learner's.": lambda _: 1 - _noisiest()[1],
     },
 )
+def _ex_noise_ceiling() -> float:
+    """Return which share of the loss in R² the noise explains, from the stored study."""
+    learner, ceiling = _noisiest()
+    return (1 - ceiling) / (1 - learner)
 
 
 def _noisiest() -> tuple[float, float]:
@@ -86,7 +89,7 @@ def _noisiest() -> tuple[float, float]:
     right="It has the absolute values. No permutation, scale and shift undoes the fold, so an "
     "identifiability theorem has to count it as a failure.",
 )
-def ex_folded(target: Array, folded: Array, true: Array) -> str | None:
+def _ex_folded(target: Array, folded: Array, true: Array) -> str | None:
     """Compare with what a folded representation matches, computed from the truth."""
     found = mcc(target, folded)
     if found < 0.999:
@@ -103,7 +106,7 @@ def ex_folded(target: Array, folded: Array, true: Array) -> str | None:
     shape=(3, 3),
     right="R² is still one: no invertible map changes it. MCC does change.",
 )
-def ex_pca_r2(Q: Array) -> str | None:
+def _ex_pca_r2(Q: Array) -> str | None:
     """Look for an invertible map that mixes: MCC changes, R² does not."""
     if np.linalg.cond(Q) > 1e6:
         return "The matrix is not invertible, so it loses a part of the latents, and R² falls."
@@ -115,7 +118,7 @@ def ex_pca_r2(Q: Array) -> str | None:
 @Construction.declare(
     right="Independent, with at most one Gaussian: that is all that ICA needs of latents.",
 )
-def ex_ica_works(answer: Any) -> str | None:
+def _ex_ica_works(answer: Any) -> str | None:
     """Look for independent latents that are not Gaussian, by their moments."""
     Z = np.asarray(answer)
     if Z.dtype.kind not in "iuf" or Z.ndim != 2 or Z.shape[1] != 3:
@@ -139,7 +142,7 @@ def ex_ica_works(answer: Any) -> str | None:
     entries="R² at three sample sizes",
     right="The ceiling is that of this encoder at this number of samples only.",
 )
-def ex_ceiling(scores: Array) -> str | None:
+def _ex_ceiling(scores: Array) -> str | None:
     """Look for R² that does not fall as samples grow, beyond what seeds do to it."""
     if scores.max() > 1:
         return "R² cannot exceed one."

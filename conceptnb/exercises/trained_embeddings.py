@@ -19,7 +19,7 @@ from conceptnb.exercises.engine import Construction, Value
 
 # 3D Shapes and small CLIPs
 
-ex_linear = Value(  # the fourth image of a square of hues, which the chapter has rendered
+_ex_linear = Value(  # the fourth image of a square of hues, which the chapter has rendered
     lambda rendered: rendered,
     rtol=0,
     atol=3,
@@ -37,7 +37,7 @@ _SHAPES = ("cube", "cylinder", "ball", "ellipsoid")
     kind=list,
     right="Each names one value and leaves everything else open: a caption as an environment.",
 )
-def ex_vague(answer: Any) -> str | None:
+def _ex_vague(answer: Any) -> str | None:
     """Look for captions that name one shape each and leave the rest open: Section 6."""
     if len(answer) != 4 or not all(isinstance(text, str) for text in answer):
         return "The answer is a list of four texts."
@@ -60,7 +60,7 @@ def ex_vague(answer: Any) -> str | None:
 @Construction.declare(
     right="The same direction: the loss is convex, so every solver finds the same minimum.",
 )
-def ex_scikit(answer: Any, ours: Array) -> str | None:
+def _ex_scikit(answer: Any, ours: Array) -> str | None:
     """Compare one pair's coefficients with those of all pairs: Appendix D.1."""
     theirs = np.asarray(answer)
     if theirs.dtype.kind not in "iuf":
@@ -83,7 +83,7 @@ def ex_scikit(answer: Any, ours: Array) -> str | None:
     kind=str,
     right="It uses the order. The others use only that values differ, and find an arc.",
 )
-def ex_four_ways(word: str, correlations: Mapping[str, float]) -> str | None:
+def _ex_four_ways(word: str, correlations: Mapping[str, float]) -> str | None:
     """Look for the method of largest correlation."""
     if word.strip().lower() not in correlations:
         return f"{word!r} is none of {', '.join(map(repr, correlations))}."
@@ -101,7 +101,7 @@ def ex_four_ways(word: str, correlations: Mapping[str, float]) -> str | None:
     right="An invertible map of either side changes nothing: the freedom that Theorem 1 leaves.",
     mistakes={"These are the squares: a regression explains ρ² of the variance.": lambda x: x**2},
 )
-def ex_canonical(first: Array, second: Array) -> Array:
+def _ex_canonical(first: Array, second: Array) -> Array:
     """Return canonical correlations, cosines of angles between the spaces of columns."""
     angles = subspace_angles(first - first.mean(axis=0), second - second.mean(axis=0))
     return np.cos(angles)[::-1]
@@ -112,7 +112,7 @@ def ex_canonical(first: Array, second: Array) -> Array:
     right="The rest of the overall correlation is due to the factor, which both represent.",
     mistakes={"That is the overall correlation: the means of values are still in it.": 0.828956},
 )
-def ex_within(x: Array, y: Array, labels: NDArray[np.intp]) -> float:
+def _ex_within(x: Array, y: Array, labels: NDArray[np.intp]) -> float:
     """Return the correlation of what is left when the mean of each value is subtracted."""
     table = pd.DataFrame({"x": x, "y": y})
     left = table - table.groupby(labels).transform("mean")
@@ -134,7 +134,7 @@ def _wheel(order: NDArray[np.intp]) -> Array:
     entries="ten hues",
     right="Neighbours in the list are neighbours in the plane. Are they neighbours in colour?",
 )
-def ex_circular(mine: Array, planes: Array) -> str | None:
+def _ex_circular(mine: Array, planes: Array) -> str | None:
     """Look for the cyclic order of the planes, from anywhere and either way round."""
     if sorted(mine.tolist()) != list(range(10)):
         return "List each of the hues 0 to 9 once."
@@ -158,7 +158,7 @@ def ex_circular(mine: Array, planes: Array) -> str | None:
         "That is the share of errors.": lambda x: 1 - x,
     },
 )
-def ex_asked_wheel(Z: Array, hue: NDArray[np.intp], seen: Array, asked: NDArray[np.intp]) -> Array:
+def _ex_asked_wheel(Z: Array, hue: NDArray[np.intp], seen: Array, asked: NDArray[np.intp]) -> Array:
     """Return the accuracy of two least-squares wheels, by scikit-learn."""
     found = []
     for order in (np.arange(10), _ORDER):
@@ -175,7 +175,7 @@ def ex_asked_wheel(Z: Array, hue: NDArray[np.intp], seen: Array, asked: NDArray[
     right="Along one direction, some of the ten clusters of a plane overlap.",
     mistakes={"Two components: n_components=2 for the second.": lambda x: x[[0, 0]]},
 )
-def ex_other_encoder(
+def _ex_other_encoder(
     Z: Array, hue: NDArray[np.intp], seen: Array, asked: NDArray[np.intp]
 ) -> Array:
     """Return the accuracies of discriminant directions, by scikit-learn."""
@@ -193,7 +193,7 @@ def ex_other_encoder(
     entries="one cosine for each of six pairs of shapes, the attribute same",
     right="A random image encoder and a random text encoder are unrelated; training aligns them.",
 )
-def ex_untrained_text(cosines: Array, trained: Array) -> str | None:
+def _ex_untrained_text(cosines: Array, trained: Array) -> str | None:
     """Look for cosines of unrelated directions: near zero, not the trained."""
     if not (np.abs(cosines) <= 1).all():
         return "Cosines lie between -1 and 1."
@@ -204,7 +204,7 @@ def ex_untrained_text(cosines: Array, trained: Array) -> str | None:
     return None
 
 
-ex_captions_move = Value(  # the share of the diagonal of the table of seen against wanted shapes
+_ex_captions_move = Value(  # the share of the diagonal of the table of seen against wanted shapes
     lambda seen, wanted: np.mean(seen == wanted[:, 4]),
     atol=0.002,
     right="A move found from images changes the shape that captions name: a shared concept.",
@@ -220,7 +220,7 @@ ex_captions_move = Value(  # the share of the diagonal of the table of seen agai
     entries="embeddings after the move",
     right="Compare the share of wanted shapes with that of the move along the concept.",
 )
-def ex_random_move(mine: Array, start: Array, moved: Array) -> str | None:
+def _ex_random_move(mine: Array, start: Array, moved: Array) -> str | None:
     """Look for moves of the same lengths in independent directions."""
     steps, old = mine - start, moved - start
     lengths = np.linalg.norm(steps, axis=1)
@@ -244,7 +244,7 @@ def ex_random_move(mine: Array, start: Array, moved: Array) -> str | None:
         "The other way round: accuracy with two dimensions minus that with one.": lambda x: -x,
     },
 )
-def ex_tense_dimensions(Z: Any, labels: Any, groups: Any) -> float:
+def _ex_tense_dimensions(Z: Any, labels: Any, groups: Any) -> float:
     """Return what a second dimension adds to accuracy in new groups."""
     one, two = (sentences.carry_over(Z, labels, groups, n_components=k).accuracy for k in (1, 2))
     return float(two.mean() - one.mean())
@@ -255,7 +255,7 @@ def ex_tense_dimensions(Z: Any, labels: Any, groups: Any) -> float:
     right="The direction was right; the step was too short.",
     mistakes={"That is the share that does not arrive.": lambda x: 1 - x},
 )
-def ex_longer_step(Z: Any, grid: Any) -> float:
+def _ex_longer_step(Z: Any, grid: Any) -> float:
     """Return the share that arrives after twice the step of the other topics."""
     number, topic = grid.column("number"), grid.column("topic")
     steps = sentences.differences(Z, number, topic)
@@ -270,7 +270,7 @@ def ex_longer_step(Z: Any, grid: Any) -> float:
 # Without labels
 
 
-ex_best_of_many = Value(  # the largest η², the squared correlation with a label of two values
+_ex_best_of_many = Value(  # the largest η², the squared correlation with a label of two values
     lambda noise, labels: max(float(np.corrcoef(column, labels)[0, 1] ** 2) for column in noise.T),
     right="Matched and judged on the same samples, noise scores several times its average.",
     mistakes={

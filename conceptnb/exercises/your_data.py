@@ -16,7 +16,7 @@ from conceptnb.exercises.engine import Construction
     kind=dict,
     right="Rank 3, and every concept twice or more. That is needed for Assumption 4, not enough.",
 )
-def ex_plan(looked_for: Mapping[str, Any]) -> str | None:
+def _ex_plan(looked_for: Mapping[str, Any]) -> str | None:
     """Look for Assumption 4: the rank of M, and each concept in two environments."""
     if not all(isinstance(names, list | tuple) for names in looked_for.values()):
         return "Each environment needs a list of names, also for a single name."
