@@ -1,8 +1,8 @@
 """The command line: ``conceptnb`` or ``python -m conceptnb``.
 
-A command is one line in `COMMANDS`. Its module offers ``run(parser, words) -> int`` and is imported
-when the command is called, so that ``conceptnb --help`` needs no torch. The studies of
-``conceptnb reproduce`` stand in `conceptnb.studies.STUDIES`, and one runner computes them all.
+Commands are declared in ``commands.toml``, and the studies of ``conceptnb reproduce``, which one
+runner computes, in ``studies.toml``. A module is imported when its command is called, so that
+``conceptnb --help`` needs no torch.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ import importlib.metadata
 import os
 import re
 import sys
+import tomllib
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 
 from conceptnb import __version__
@@ -52,52 +54,14 @@ class _Reproduce(_Command):
 _DAMAGED = ("SafetensorError", "UnpicklingError", "BadZipFile", "EOFError")
 """What readers of weights and checkpoints raise, without naming the file."""
 
-DESCRIPTION = "Concept-based representation learning: the package under the book."
+_ABOUT = "Concept-based representation learning: the package under the book."
+_DECLARED = tomllib.loads((files("conceptnb") / "commands.toml").read_text(encoding="utf-8"))
 
 COMMANDS: tuple[_Command, ...] = (
-    _Command(
-        "learn",
-        "conceptnb.plotting.html_report",
-        "learn concepts from your own tables: a report, the fitted learner, and how to apply it",
-    ),
-    _Command(
-        "directions",
-        "conceptnb.plotting.direction_report",
-        "learn directions of labels in your own embeddings or images: report, directions, use",
-    ),
-    _Command(
-        "steer",
-        "conceptnb.plotting.steering_report",
-        "steer a language model by your own questions: report, and a vector that travels",
-    ),
-    _Command(
-        "train-clip",
-        "conceptnb.studies.commands.train_clip",
-        "train one of the two small CLIP models on rendered images",
-    ),
-    _Command(
-        "train-language-model",
-        "conceptnb.studies.commands.train_language_model",
-        "train the small language models of the steering chapters",
-    ),
-    _Command(
-        "embed-sentences",
-        "conceptnb.studies.commands.embed_sentences",
-        "embed the book's sentences with all-MiniLM-L6-v2",
-    ),
-    _Command(
-        "score",
-        "conceptnb.studies.commands.score_answers",
-        "score a language model on multiple-choice questions such as TruthfulQA's",
-    ),
-    _Command(
-        "results",
-        "conceptnb.studies.catalogue",
-        "the computed tables: where they come from, and whether they are current",
-    ),
+    *(_Command(name, **command) for name, command in _DECLARED.items()),
     *(
-        _Reproduce(f"reproduce {name}", "conceptnb.studies.runner", line)
-        for name, (_, line) in STUDIES.items()
+        _Reproduce(f"reproduce {name}", "conceptnb.studies.runner", study["help"])
+        for name, study in STUDIES.items()
     ),
 )
 
@@ -162,7 +126,7 @@ def _in_one_line(error: Exception, words: Sequence[str]) -> tuple[str, int]:
 
 def _parser_of_words(commands: Sequence[_Command]) -> argparse.ArgumentParser:
     """Return the parser that recognises commands by their words and loads none of them."""
-    top = argparse.ArgumentParser(prog="conceptnb", description=DESCRIPTION)
+    top = argparse.ArgumentParser(prog="conceptnb", description=_ABOUT)
     top.add_argument("--version", action="version", version=f"conceptnb {__version__}")
     top.set_defaults(command=None, parser=top)
     levels = {"": top.add_subparsers(title="commands", metavar="COMMAND")}

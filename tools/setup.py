@@ -14,26 +14,24 @@ import sys
 import venv
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-LOCK = ROOT / "requirements.lock"
-OLDEST = (3, 11)
+_ROOT = Path(__file__).resolve().parent.parent
+_LOCK = _ROOT / "requirements.lock"
+_OLDEST = (3, 11)
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main(arguments: list[str] | None = None) -> None:
     """Set the environment up unless its stamp says that nothing has changed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
         "folder", nargs="?", default=".venv", help="made in the checkout (default: .venv)"
     )
     folder = parser.parse_args(arguments).folder
-    if sys.version_info < OLDEST:
-        print(
-            f"Python {'.'.join(map(str, OLDEST))} or newer is needed, and this is "
-            f"{sys.version.split()[0]}: try `make PYTHON=python3.12 ...`",
-            file=sys.stderr,
+    if sys.version_info < _OLDEST:
+        sys.exit(
+            f"Python {'.'.join(map(str, _OLDEST))} or newer is needed, and this is "
+            f"{sys.version.split()[0]}: try `make PYTHON=python3.12 ...`"
         )
-        return 1
-    environment = ROOT / folder
+    environment = _ROOT / folder
     if _holds_something_else(environment):
         parser.error(
             f"folder {folder!r} holds something else than an environment, and setting up would "
@@ -41,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
         )
     stamp = environment / "made-from"
     if stamp.is_file() and stamp.read_text(encoding="utf-8") == _wanted():
-        return 0
+        return
     print(f"Setting up {folder} (once, and again when requirements.lock changes) ...", flush=True)
     if not _belongs_here(environment):
         shutil.rmtree(environment, ignore_errors=True)
@@ -52,16 +50,14 @@ def main(arguments: list[str] | None = None) -> int:
     if not (_run([*pip, "uv"]) and _installed_by(uv)):
         print("uv did not do it: pip does, which takes a few minutes", flush=True)
         if not _installed_by(pip):
-            print("set-up failed: the message above says at what", file=sys.stderr)
-            return 1
+            sys.exit("set-up failed: the message above says at what")
     stamp.write_text(_wanted(), encoding="utf-8")
-    return 0
 
 
 def _wanted() -> str:
     """Return the hash of what an environment is made from: the lock, the extras, this file."""
     total = hashlib.sha256(sys.version.encode())
-    for path in (LOCK, ROOT / "pyproject.toml", Path(__file__)):
+    for path in (_LOCK, _ROOT / "pyproject.toml", Path(__file__)):
         total.update(path.read_bytes())
     return total.hexdigest()
 
@@ -82,13 +78,13 @@ def _belongs_here(environment: Path) -> bool:
 
 def _installed_by(command: list[str]) -> bool:
     """Install what the lock pins, then the package, by a command such as ``pip install``."""
-    package = ["--no-deps", "--no-build-isolation", "-e", str(ROOT)]
-    return _run([*command, "-r", str(LOCK)]) and _run([*command, *package])
+    package = ["--no-deps", "--no-build-isolation", "-e", str(_ROOT)]
+    return _run([*command, "-r", str(_LOCK)]) and _run([*command, *package])
 
 
 def _run(command: list[str]) -> bool:
-    return subprocess.run(command, cwd=ROOT, check=False).returncode == 0
+    return subprocess.run(command, cwd=_ROOT, check=False).returncode == 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

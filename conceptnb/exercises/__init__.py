@@ -7,9 +7,9 @@ The exercise with the label ``ex-NAME`` has the check ``check.ex_NAME``::
     answer = ...
     check.ex_distance(answer)
 
-Each part of the book has two files here: PART.toml for exercises that are words and numbers alone,
-and PART.py for those that compute something. That one is imported when the first of its exercises
-is used, so that the first parts need no torch.
+Each part of the book has a file PART.toml here for exercises that are words and numbers alone, and
+PART.py where some compute something, as ``_ex_NAME``. That one is imported when the first of its
+exercises is used, so that the first parts need no torch.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _parts() -> dict[str, Path]:
     for path in sorted(Path(__file__).parent.glob("*.*")):
         if path.suffix in (".py", ".toml"):
             text = path.read_text(encoding="utf-8")
-            for name in re.findall(r"^\[?(ex_\w+)(?:\]| = )", text, re.MULTILINE):
+            for name in re.findall(r"^(?:\[|_|def _)(ex_\w+)", text, re.MULTILINE):
                 if name in found:
                     raise RuntimeError(f"{name} is declared in {found[name].name} and {path.name}")
                 found[name] = path
@@ -48,7 +48,7 @@ def _parts() -> dict[str, Path]:
 def _load(name: str) -> Exercise:
     path = _parts()[name]
     if path.suffix == ".py":
-        return getattr(importlib.import_module(f"{__name__}.{path.stem}"), name)
+        return getattr(importlib.import_module(f"{__name__}.{path.stem}"), f"_{name}")
     declared = tomllib.loads(path.read_text(encoding="utf-8"))[name]
     if "answer" not in declared:
         return Choice(declared)

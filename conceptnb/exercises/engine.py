@@ -10,7 +10,8 @@ import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,11 @@ class Exercise(ABC):
     """One exercise: call it on an answer. `right` is what to say to a right one: the point."""
 
     right: str = ""
+
+    @classmethod
+    def declare(cls, **settings: Any) -> Callable[[Callable[..., Any]], Self]:
+        """Decorate the function that computes the answer, or looks for the property."""
+        return partial(cls, **settings)
 
     def __call__(self, answer: Any, *given: Any) -> None:
         """Say that `answer` is right, or not there yet (``...``), or raise WrongAnswerError.

@@ -10,15 +10,19 @@ from conceptnb.core.concepts import Concept
 from conceptnb.core.conditioning import averaged_measure, bayesian_measure
 from conceptnb.core.design import EnvironmentDesign
 from conceptnb.core.distributions import GaussianMixture
-from conceptnb.core.validation import Array
-from conceptnb.exercises.engine import Construction, Value
+from conceptnb.exercises.engine import Construction
 
 # Environments and their diversity
 
 _ONCE = ([0], [1], [2], [0])
 
 
-def _once(design: EnvironmentDesign) -> str | None:
+@Construction.declare(
+    kind=EnvironmentDesign,
+    right="Every atom now has two environments and a contrast; the rank is 3, with four rows.",
+)
+def _ex_once(design: EnvironmentDesign) -> str | None:
+    """Look for Assumptions 4 and 5 in a design that extends [[0], [1], [2], [0]]."""
     if design.n_environments != len(_ONCE):
         return f"Without adding environments: there were 4, now there are {design.n_environments}."
     for e, (old, new) in enumerate(zip(_ONCE, design.subsets, strict=True)):
@@ -30,14 +34,13 @@ def _once(design: EnvironmentDesign) -> str | None:
     return None if report.satisfied else "; ".join(report.problems()) + "."
 
 
-ex_once = Construction(  # Assumptions 4 and 5 in a design that extends [[0], [1], [2], [0]]
-    _once,
+@Construction.declare(
     kind=EnvironmentDesign,
-    right="Every atom now has two environments and a contrast; the rank is 3, with four rows.",
+    right="Each atom alone, twice, at two valuations. It implies Assumption 4, as v M and v B can "
+    "be chosen freely, but not Assumption 5 in general: atoms may be nested.",
 )
-
-
-def _price_theorem_2(design: EnvironmentDesign) -> str | None:
+def _ex_price_theorem_2(design: EnvironmentDesign) -> str | None:
+    """Look for rank 2n of (M, B) with one atom per environment: Theorem 2."""
     if any(len(subset) > 1 for subset in design.subsets):
         return "One atom per environment was asked for; some environment has more."
     rank, full = np.linalg.matrix_rank(np.hstack([design.M, design.B])), 2 * design.n_atoms
@@ -47,18 +50,14 @@ def _price_theorem_2(design: EnvironmentDesign) -> str | None:
     return None if rank == full else f"(M, B) has rank {rank}, not {full}. {why}"
 
 
-ex_price_theorem_2 = Construction(  # rank 2n of (M, B) with one atom per environment: Theorem 2
-    _price_theorem_2,
-    kind=EnvironmentDesign,
-    right="Each atom alone, twice, at two valuations. It implies Assumption 4, as v M and v B can "
-    "be chosen freely, but not Assumption 5 in general: atoms may be nested.",
-)
-
-
 # Theorem 1, step by step
 
 
-def _count(answer: Any) -> str | None:
+@Construction.declare(
+    right="Two atoms: both are in environment 2, one of them also in 1, and the other also in 3.",
+)
+def _ex_count(answer: Any) -> str | None:
+    """Compare the sizes of all unions, with columns in any order: Step 3."""
     M = np.asarray(answer)
     if M.dtype.kind not in "biuf" or M.ndim != 2:
         return "The answer is a matrix of numbers, with environments as rows."
@@ -74,36 +73,16 @@ def _count(answer: Any) -> str | None:
     return None
 
 
-ex_count = Construction(  # the sizes of all unions, with columns in any order: Step 3
-    _count,
-    right="Two atoms: both are in environment 2, one of them also in 1, and the other also in 3.",
-)
-
-
-def _denominator() -> Array:
-    B, ratios = np.array([0.4, -0.4]), []
-    for z in (-1.0, 0.7, 2.0):
-        w = np.linalg.svd((z - B)[:, None])[0][:, 1]  # orthogonal to D G = z - B
-        ratios.append(w @ B / w.sum())
-    return np.array(ratios)
-
-
-ex_denominator = Value(  # (w B) / (w M) for one atom and B = (0.4, -0.4): Step 5
-    _denominator,
-    entries="for z = -1, 0.7, 2",
-    right="The denominator is B_1 - B_2 everywhere: with one atom the proof's null set is empty.",
-    mistakes={
-        "That is the numerator, w B. Divide by w M, the sum of w's entries.": lambda x: 0.8 * x,
-        "That is the denominator, w M. It does not depend on z, and the ratio does.": [0.8] * 3,
-        "You divided the wrong way round.": lambda x: 1 / x,
-    },
-)
-
-
 # When it fails
 
 
-def _repair(design: EnvironmentDesign, old: list[list[int]]) -> str | None:
+@Construction.declare(
+    kind=EnvironmentDesign,
+    right="M has rank 2 and both atoms have a contrast. One of them still never occurs without "
+    "the other, so Assumption 5 fails; the concepts are identifiable all the same.",
+)
+def _ex_repair(design: EnvironmentDesign, old: list[list[int]]) -> str | None:
+    """Look for Assumption 4 in a design that adds one environment to those given."""
     if [set(S) for S in design.subsets[: len(old)]] != [set(S) for S in old]:
         return "The environments of always_together come first, as they are."
     if design.n_environments != len(old) + 1:
@@ -113,17 +92,15 @@ def _repair(design: EnvironmentDesign, old: list[list[int]]) -> str | None:
     return None if design.check().assumption4.all() else "; ".join(design.check().problems()) + "."
 
 
-ex_repair = Construction(  # Assumption 4 in a design that adds one environment to those given
-    _repair,
-    kind=EnvironmentDesign,
-    right="M has rank 2 and both atoms have a contrast. One of them still never occurs without "
-    "the other, so Assumption 5 fails; the concepts are identifiable all the same.",
-)
-
 # Conditioning three ways
 
 
-def _cannot_tell(base: GaussianMixture) -> str | None:
+@Construction.declare(
+    kind=GaussianMixture,
+    right="The first two are equal by independence. The third agrees with them where p(v) is flat.",
+)
+def _ex_cannot_tell(base: GaussianMixture) -> str | None:
+    """Compare the measures of Appendix C for the atom (1, 0), b = 1, σ² = 0.1."""
     if base.means.shape[1] != 2:
         return f"The base has two dimensions; yours has {base.means.shape[1]}."
     if len(base.weights) != 1:
@@ -138,10 +115,3 @@ def _cannot_tell(base: GaussianMixture) -> str | None:
     if not np.allclose(averaged.means, accepted.means, rtol=0.05):
         return "Here acceptance still moves the mean: make p(v) flatter where q_V has its mass."
     return None
-
-
-ex_cannot_tell = Construction(  # the measures of Appendix C for the atom (1, 0), b = 1, σ² = 0.1
-    _cannot_tell,
-    kind=GaussianMixture,
-    right="The first two are equal by independence. The third agrees with them where p(v) is flat.",
-)

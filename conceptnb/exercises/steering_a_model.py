@@ -15,7 +15,7 @@ from conceptnb.exercises.engine import Construction, Value
 
 # A toy corpus with known truth
 
-ex_best_voice = Value(  # the best MC1 with one source, and with one for each category
+_ex_best_voice = Value(  # the best MC1 with one source, and with one for each category
     lambda by_source: [by_source.mean(axis=1).max(), by_source.max(axis=0).mean()],
     atol=0.002,
     entries="one source for all, one source per category",
@@ -27,37 +27,32 @@ ex_best_voice = Value(  # the best MC1 with one source, and with one for each ca
 )
 
 
-def _popularity(corpus: Any, mc1: Array) -> Array:
+@Value.declare(
+    atol=0.002,
+    entries="more popular, less popular",
+    right="As expected if the model has learned how often each falsehood is told.",
+    mistakes={"That is the mean over all questions, twice.": lambda x: np.full(2, x.mean())},
+)
+def _ex_popularity(corpus: Any, mc1: Array) -> Array:
+    """Return the mean MC1 of questions by popularity of their first misconception."""
     top = corpus.popularity[:, :, 0].ravel()
     popular = top > np.median(top)
     return np.array([mc1[popular].mean(), mc1[~popular].mean()])
 
 
-ex_popularity = Value(  # the mean MC1 of questions by popularity of their first misconception
-    _popularity,
-    atol=0.002,
-    entries="more popular, less popular",
-    right="As expected if the model has learned how often each falsehood is told.",
-    mistakes={
-        "That is the mean over all questions, twice.": lambda x: np.full(2, x.mean()),
-    },
-)
-
 # Reading truth off the heads
 
 
-def _carry_over(x: Array, true: NDArray[np.bool_], first: NDArray[np.bool_]) -> float:
-    probe = LogisticRegression(max_iter=1000, class_weight="balanced").fit(x[first], true[first])
-    return balanced_accuracy_score(true[~first], probe.predict(x[~first]))
-
-
-ex_carry_over = Value(  # balanced accuracy, on other categories, of a probe of the first (E.1)
-    _carry_over,
+@Value.declare(
     rtol=0.0,
     atol=0.005,
     right="The probe carries over to categories about which another source is truthful.",
     mistakes={"That is chance. Does the probe reach it, exceed it, or fall below it?": 0.5},
 )
+def _ex_carry_over(x: Array, true: NDArray[np.bool_], first: NDArray[np.bool_]) -> float:
+    """Return the balanced accuracy, on other categories, of a probe of the first (E.1)."""
+    probe = LogisticRegression(max_iter=1000, class_weight="balanced").fit(x[first], true[first])
+    return balanced_accuracy_score(true[~first], probe.predict(x[~first]))
 
 
 # Steering matrices
@@ -65,7 +60,11 @@ ex_carry_over = Value(  # balanced accuracy, on other categories, of a probe of 
 _TEXTS = ("food of brask?", "soil of mulin?", "any other question", "food of kral?")
 
 
-def _constant(embedding: Callable[[list[str]], Any]) -> str | None:
+@Construction.declare(
+    right="All questions get the same weight, so the matrix gives the mean: a steering vector.",
+)
+def _ex_constant(embedding: Callable[[list[str]], Any]) -> str | None:
+    """Look for a constant λ, which makes the matrix the mass mean shift: E.3."""
     if not callable(embedding):
         return "An embedding is a function of a list of texts that returns one row for each text."
     weights = np.asarray(embedding(list(_TEXTS)))
@@ -78,12 +77,7 @@ def _constant(embedding: Callable[[list[str]], Any]) -> str | None:
     return None if weights.any() else "Its vectors are all zero, and so are all weights."
 
 
-ex_constant = Construction(  # a constant λ, which makes the matrix the mass mean shift: E.3
-    _constant,
-    right="All questions get the same weight, so the matrix gives the mean: a steering vector.",
-)
-
-ex_real_heads = Value(  # the best of all heads, that of the shuffled labels, and how many exceed it
+_ex_real_heads = Value(  # best of all heads, that of the shuffled labels, and how many exceed it
     lambda heads, shuffled: [heads.max(), shuffled.max(), (heads > shuffled.max()).sum()],
     rtol=1e-3,
     entries="best head, best with shuffled labels, number of heads above that",

@@ -6,14 +6,9 @@ from operator import truediv
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.linalg import null_space
 from scipy.stats import kurtosis, skew
 
 from conceptnb import results
-from conceptnb.core.design import paper_design
-from conceptnb.core.mixing import MLPMixing
-from conceptnb.core.problems import PAPER_SEEDS, TABLE_1, TABLE_7, draw_problem
 from conceptnb.core.scores import mcc
 from conceptnb.core.validation import Array
 from conceptnb.exercises.engine import Construction, Value
@@ -22,7 +17,13 @@ from conceptnb.studies.limits_report import study_rows
 # The contrastive algorithm
 
 
-def _fewer_starts(gaps: Array) -> str | None:
+@Construction.declare(
+    shape=(5,),
+    entries="one gap for each of five generators",
+    right="A gap of zero: few starts reached the same loss. A large one: they ended higher.",
+)
+def _ex_fewer_starts(gaps: Array) -> str | None:
+    """Look at losses of few starts minus those of many, which are never negative."""
     if gaps.min() < -1e-3:
         return "Ten starts cannot end above one: subtract the other way round."
     if gaps.min() > 0.5:
@@ -30,52 +31,12 @@ def _fewer_starts(gaps: Array) -> str | None:
     return None
 
 
-ex_fewer_starts = Construction(  # losses of few starts minus those of many, never negative
-    _fewer_starts,
-    shape=(5,),
-    entries="one gap for each of five generators",
-    right="A gap of zero: few starts reached the same loss. A large one: they ended higher.",
-)
-
 # Tables 1 and 7
 
 _STUCK = 0.005  # nats above the oracle's held-out loss
 
 
-def _hard_seed() -> int:
-    def weakest(seed: int) -> float:
-        problem = draw_problem(TABLE_1[0], seed, samples=2)
-        base = problem.base
-        covariance = np.tensordot(base.weights, base.covariances, 1)
-        covariance += np.cov(base.means.T, aweights=base.weights, bias=True)
-        return float(np.diag(problem.atoms @ covariance @ problem.atoms.T).min())
-
-    return min(PAPER_SEEDS, key=weakest)
-
-
-ex_hard_seed = Value(  # the seed whose weakest valuation varies least, from the base's covariance
-    _hard_seed,
-    rtol=0,
-    atol=0.1,
-    right="Its second valuation varies little in units of σ: environments resemble the base.",
-    mistakes={
-        "Shorter atoms than the others', but both valuations vary by more than σ. Look at the "
-        "deviations of the valuations beside σ.": 5,
-        "Those are seeds, not places in the list: seeds are 3 to 7.": 1,
-    },
-)
-
-
-def _stuck_runs() -> list[int]:
-    def count(stored: results.Result) -> int:
-        linear = [run for run in stored.runs if run["mixing"] == "linear"]
-        return sum(run["excess_loss"] > _STUCK for run in linear)
-
-    return [count(results.load(name)) for name in ("synthetic_faithful", "synthetic_best")]
-
-
-ex_stuck_runs = Value(  # linear runs well above the oracle: the stored losses of Tables 1 and 7
-    _stuck_runs,
+@Value.declare(
     rtol=0,
     atol=0.1,
     entries="authors' protocol, best estimator",
@@ -85,53 +46,20 @@ ex_stuck_runs = Value(  # linear runs well above the oracle: the stored losses o
         "There are thirty linear runs of each: count those above, not below.": lambda x: 30 - x,
     },
 )
+def _ex_stuck_runs() -> list[int]:
+    """Count linear runs well above the oracle, by the stored losses of Tables 1 and 7."""
 
+    def count(stored: results.Result) -> int:
+        linear = [run for run in stored.runs if run["mixing"] == "linear"]
+        return sum(run["excess_loss"] > _STUCK for run in linear)
 
-def _which_rows() -> NDArray[np.bool_]:
-    sizes = [(s.d_z, s.d_x) for s in TABLE_1 + TABLE_7 if s.mixing == "nonlinear"]
-    rng = np.random.default_rng(0)
+    return [count(results.load(name)) for name in ("synthetic_faithful", "synthetic_best")]
 
-    def rank(d_z: int, d_x: int) -> int:
-        mixing, point = MLPMixing.random(d_z, d_x, rng), rng.normal(size=d_z)
-        steps = (mixing(point + 1e-6 * np.eye(d_z)) - mixing(point[None])) / 1e-6
-        return int(np.linalg.matrix_rank(steps, tol=1e-5))
-
-    return np.array([rank(*size) == size[0] for size in sizes])
-
-
-ex_which_rows = Value(  # which rows' random networks have a Jacobian of full rank: Assumption 1
-    _which_rows,
-    entries="d_z of 3, 4, 8, 15, 20, 25",
-    right="The hidden layer is the bottleneck, whatever d_x is.",
-    mistakes={
-        "d_x is larger than d_z in every row, but x is computed from a layer of 16.": [1] * 6,
-        "15 dimensions do pass through a layer of 16.": [1, 1, 1, 0, 0, 0],
-        "The question is where the mixing CAN be injective.": lambda x: ~x,
-    },
-)
 
 # What limits identifiability
 
 
-def _which_atom_folds() -> NDArray[np.bool_]:
-    design = paper_design(4)
-    return (np.abs(null_space(design.M.T).T @ design.B) > 1e-9).any(axis=0)
-
-
-ex_which_atom_folds = Value(  # which atoms the null space of M reaches through B: Assumption 4
-    _which_atom_folds,
-    entries="atoms 1 to 4",
-    right="Only the atom that occurs in two environments, at two valuations.",
-    mistakes={
-        "Each atom has an environment: Assumption 2. Assumption 4 asks for vᵀM = 0.": [1] * 4,
-        "The question is which atoms are covered, not which fold.": lambda x: ~x,
-        "Count again: which of the five environments share an atom?": [0] * 4,
-    },
-)
-
-
-ex_noise_ceiling = Value(  # which share of the loss in R² the noise explains, from the stored study
-    lambda: (1 - _noisiest()[1]) / (1 - _noisiest()[0]),
+@Value.declare(
     rtol=0.02,
     right="Noise explains most of the loss in R²: regression on the truth loses it, too.",
     mistakes={
@@ -140,6 +68,10 @@ ex_noise_ceiling = Value(  # which share of the loss in R² the noise explains, 
         "That is the ceiling's distance: divide it by the learner's.": lambda _: 1 - _noisiest()[1],
     },
 )
+def _ex_noise_ceiling() -> float:
+    """Return which share of the loss in R² the noise explains, from the stored study."""
+    learner, ceiling = _noisiest()
+    return (1 - ceiling) / (1 - learner)
 
 
 def _noisiest() -> tuple[float, float]:
@@ -152,7 +84,13 @@ def _noisiest() -> tuple[float, float]:
 # What the metrics mean
 
 
-def _folded(target: Array, folded: Array, true: Array) -> str | None:
+@Construction.declare(
+    shape=lambda folded, true: true.shape,
+    right="It has the absolute values. No permutation, scale and shift undoes the fold, so an "
+    "identifiability theorem has to count it as a failure.",
+)
+def _ex_folded(target: Array, folded: Array, true: Array) -> str | None:
+    """Compare with what a folded representation matches, computed from the truth."""
     found = mcc(target, folded)
     if found < 0.999:
         return f"Folded and target have an MCC of {found:.2f}. What does a fold keep?"
@@ -161,18 +99,15 @@ def _folded(target: Array, folded: Array, true: Array) -> str | None:
     return None
 
 
-ex_folded = Construction(  # what a folded representation matches, computed from the truth
-    _folded,
-    shape=lambda folded, true: true.shape,
-    right="It has the absolute values. No permutation, scale and shift undoes the fold, so an "
-    "identifiability theorem has to count it as a failure.",
-)
-
-
 # Against baselines
 
 
-def _pca_r2(Q: Array) -> str | None:
+@Construction.declare(
+    shape=(3, 3),
+    right="R² is still one: no invertible map changes it. MCC does change.",
+)
+def _ex_pca_r2(Q: Array) -> str | None:
+    """Look for an invertible map that mixes: MCC changes, R² does not."""
     if np.linalg.cond(Q) > 1e6:
         return "The matrix is not invertible, so it loses a part of the latents, and R² falls."
     if ((np.abs(Q) > 1e-9 * np.abs(Q).max()).sum(axis=0) == 1).all():
@@ -180,14 +115,11 @@ def _pca_r2(Q: Array) -> str | None:
     return None
 
 
-ex_pca_r2 = Construction(  # an invertible map that mixes: MCC changes, R² does not
-    _pca_r2,
-    shape=(3, 3),
-    right="R² is still one: no invertible map changes it. MCC does change.",
+@Construction.declare(
+    right="Independent, with at most one Gaussian: that is all that ICA needs of latents.",
 )
-
-
-def _ica_works(answer: Any) -> str | None:
+def _ex_ica_works(answer: Any) -> str | None:
+    """Look for independent latents that are not Gaussian, by their moments."""
     Z = np.asarray(answer)
     if Z.dtype.kind not in "iuf" or Z.ndim != 2 or Z.shape[1] != 3:
         return f"The answer is an array of numbers with three columns; got {Z.dtype} {Z.shape}."
@@ -205,22 +137,14 @@ def _ica_works(answer: Any) -> str | None:
     return seen if gaussian.sum() > 1 else None
 
 
-ex_ica_works = Construction(  # independent latents that are not Gaussian, by their moments
-    _ica_works,
-    right="Independent, with at most one Gaussian: that is all that ICA needs of latents.",
-)
-
-
-def _ceiling(scores: Array) -> str | None:
-    if scores.max() > 1:
-        return "R² cannot exceed one."
-    falls = not scores[0] < scores[2] + 0.005
-    return "R² falls with more samples: is it taken on the same fresh points Z?" if falls else None
-
-
-ex_ceiling = Construction(  # R² that does not fall as samples grow, beyond what seeds do to it
-    _ceiling,
+@Construction.declare(
     shape=(3,),
     entries="R² at three sample sizes",
     right="The ceiling is that of this encoder at this number of samples only.",
 )
+def _ex_ceiling(scores: Array) -> str | None:
+    """Look for R² that does not fall as samples grow, beyond what seeds do to it."""
+    if scores.max() > 1:
+        return "R² cannot exceed one."
+    falls = not scores[0] < scores[2] + 0.005
+    return "R² falls with more samples: is it taken on the same fresh points Z?" if falls else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,7 +19,7 @@ from conceptnb.exercises.engine import Construction, Value
 
 # 3D Shapes and small CLIPs
 
-ex_linear = Value(  # the fourth image of a square of hues, which the chapter has rendered
+_ex_linear = Value(  # the fourth image of a square of hues, which the chapter has rendered
     lambda rendered: rendered,
     rtol=0,
     atol=3,
@@ -34,7 +33,12 @@ _OPEN = "some coloured {} on coloured floor by coloured wall seen from anywhere"
 _SHAPES = ("cube", "cylinder", "ball", "ellipsoid")
 
 
-def _vague(answer: Any) -> str | None:
+@Construction.declare(
+    kind=list,
+    right="Each names one value and leaves everything else open: a caption as an environment.",
+)
+def _ex_vague(answer: Any) -> str | None:
+    """Look for captions that name one shape each and leave the rest open: Section 6."""
     if len(answer) != 4 or not all(isinstance(text, str) for text in answer):
         return "The answer is a list of four texts."
     pattern = _OPEN.split()
@@ -50,17 +54,14 @@ def _vague(answer: Any) -> str | None:
     return None
 
 
-ex_vague = Construction(  # captions that name one shape each and leave the rest open: Section 6
-    _vague,
-    kind=list,
-    right="Each names one value and leaves everything else open: a caption as an environment.",
-)
-
-
 # Concepts in CLIP space
 
 
-def _scikit(answer: Any, ours: Array) -> str | None:
+@Construction.declare(
+    right="The same direction: the loss is convex, so every solver finds the same minimum.",
+)
+def _ex_scikit(answer: Any, ours: Array) -> str | None:
+    """Compare one pair's coefficients with those of all pairs: Appendix D.1."""
     theirs = np.asarray(answer)
     if theirs.dtype.kind not in "iuf":
         return "The answer is an array of numbers: the coefficients."
@@ -78,13 +79,12 @@ def _scikit(answer: Any, ours: Array) -> str | None:
     return None
 
 
-ex_scikit = Construction(  # one pair's coefficients beside those of all pairs: Appendix D.1
-    _scikit,
-    right="The same direction: the loss is convex, so every solver finds the same minimum.",
+@Construction.declare(
+    kind=str,
+    right="It uses the order. The others use only that values differ, and find an arc.",
 )
-
-
-def _four_ways(word: str, correlations: Mapping[str, float]) -> str | None:
+def _ex_four_ways(word: str, correlations: Mapping[str, float]) -> str | None:
+    """Look for the method of largest correlation."""
     if word.strip().lower() not in correlations:
         return f"{word!r} is none of {', '.join(map(repr, correlations))}."
     if word.strip().lower() == max(correlations, key=lambda name: correlations[name]):
@@ -92,58 +92,31 @@ def _four_ways(word: str, correlations: Mapping[str, float]) -> str | None:
     return "Look at the numbers: another method's valuations correlate more with the scale."
 
 
-ex_four_ways = Construction(  # the method of largest correlation
-    _four_ways,
-    kind=str,
-    right="It uses the order. The others use only that values differ, and find an arc.",
-)
-
 # Whether two models agree
 
 
-def _canonical(first: Array, second: Array) -> Array:
+@Value.declare(
+    atol=0.002,
+    entries="the larger, the smaller",
+    right="An invertible map of either side changes nothing: the freedom that Theorem 1 leaves.",
+    mistakes={"These are the squares: a regression explains ρ² of the variance.": lambda x: x**2},
+)
+def _ex_canonical(first: Array, second: Array) -> Array:
+    """Return canonical correlations, cosines of angles between the spaces of columns."""
     angles = subspace_angles(first - first.mean(axis=0), second - second.mean(axis=0))
     return np.cos(angles)[::-1]
 
 
-ex_canonical = Value(  # canonical correlations as cosines of angles between the spaces of columns
-    _canonical,
-    atol=0.002,
-    entries="the larger, the smaller",
-    right="An invertible map of either side changes nothing: the freedom that Theorem 1 leaves.",
-    mistakes={
-        "These are the squares: a regression explains ρ² of the variance.": lambda x: x**2,
-    },
-)
-
-
-def _within(x: Array, y: Array, labels: NDArray[np.intp]) -> float:
-    table = pd.DataFrame({"x": x, "y": y})
-    left = table - table.groupby(labels).transform("mean")
-    return float(left.corr().loc["x", "y"])
-
-
-ex_within = Value(  # the correlation of what is left when the mean of each value is subtracted
-    _within,
+@Value.declare(
     atol=0.01,
     right="The rest of the overall correlation is due to the factor, which both represent.",
     mistakes={"That is the overall correlation: the means of values are still in it.": 0.828956},
 )
-
-ex_chance = Value(  # the mean largest canonical correlation of independent samples, by simulation
-    # of whitened independent samples the cross-covariance is Gaussian with variance 1 / n
-    lambda: (
-        np.linalg.norm(np.random.default_rng(5).normal(size=(4000, 2, 2)), 2, axis=(1, 2)).mean()
-        / np.sqrt(2000)
-    ),
-    rtol=0.15,
-    right="So correlations of .85 and more between two encoders are not due to chance.",
-    mistakes={
-        "That is k / n; correlations go with its square root.": 2 / 2000,
-        "Nothing is exactly uncorrelated in a sample.": 0.0,
-        "n counts images: 2,000 of them.": np.sqrt(2 / 20),
-    },
-)
+def _ex_within(x: Array, y: Array, labels: NDArray[np.intp]) -> float:
+    """Return the correlation of what is left when the mean of each value is subtracted."""
+    table = pd.DataFrame({"x": x, "y": y})
+    left = table - table.groupby(labels).transform("mean")
+    return float(left.corr().loc["x", "y"])
 
 
 # Hue is not an atom
@@ -156,7 +129,13 @@ def _wheel(order: NDArray[np.intp]) -> Array:
     return np.column_stack([np.cos(angle), np.sin(angle)])
 
 
-def _circular(mine: Array, planes: Array) -> str | None:
+@Construction.declare(
+    shape=(10,),
+    entries="ten hues",
+    right="Neighbours in the list are neighbours in the plane. Are they neighbours in colour?",
+)
+def _ex_circular(mine: Array, planes: Array) -> str | None:
+    """Look for the cyclic order of the planes, from anywhere and either way round."""
     if sorted(mine.tolist()) != list(range(10)):
         return "List each of the hues 0 to 9 once."
     centred = planes - planes.mean(axis=0)
@@ -169,25 +148,7 @@ def _circular(mine: Array, planes: Array) -> str | None:
     return "That is not around the centre: sort by the angle of each centred plane."
 
 
-ex_circular = Construction(  # the cyclic order of the planes, from anywhere and either way round
-    _circular,
-    shape=(10,),
-    entries="ten hues",
-    right="Neighbours in the list are neighbours in the plane. Are they neighbours in colour?",
-)
-
-
-def _asked_wheel(Z: Array, hue: NDArray[np.intp], seen: Array, asked: NDArray[np.intp]) -> Array:
-    found = []
-    for order in (np.arange(10), _ORDER):
-        wheel = LinearRegression().fit(Z, _wheel(order[hue]))
-        nearest = NearestCentroid().fit(wheel.predict(Z), hue)
-        found.append(nearest.score(wheel.predict(seen), asked))
-    return np.array(found)
-
-
-ex_asked_wheel = Value(  # the accuracy of two least-squares wheels, by scikit-learn
-    _asked_wheel,
+@Value.declare(
     rtol=0,
     atol=0.03,
     entries="true order, shuffled order",
@@ -197,30 +158,43 @@ ex_asked_wheel = Value(  # the accuracy of two least-squares wheels, by scikit-l
         "That is the share of errors.": lambda x: 1 - x,
     },
 )
+def _ex_asked_wheel(Z: Array, hue: NDArray[np.intp], seen: Array, asked: NDArray[np.intp]) -> Array:
+    """Return the accuracy of two least-squares wheels, by scikit-learn."""
+    found = []
+    for order in (np.arange(10), _ORDER):
+        wheel = LinearRegression().fit(Z, _wheel(order[hue]))
+        nearest = NearestCentroid().fit(wheel.predict(Z), hue)
+        found.append(nearest.score(wheel.predict(seen), asked))
+    return np.array(found)
 
 
-def _other_encoder(Z: Array, hue: NDArray[np.intp], seen: Array, asked: NDArray[np.intp]) -> Array:
+@Value.declare(
+    rtol=0,
+    atol=0.03,
+    entries="one direction, two",
+    right="Along one direction, some of the ten clusters of a plane overlap.",
+    mistakes={"Two components: n_components=2 for the second.": lambda x: x[[0, 0]]},
+)
+def _ex_other_encoder(
+    Z: Array, hue: NDArray[np.intp], seen: Array, asked: NDArray[np.intp]
+) -> Array:
+    """Return the accuracies of discriminant directions, by scikit-learn."""
     fit = LinearDiscriminantAnalysis(solver="eigen", shrinkage=1e-3).fit(Z, hue)
     first, second = fit.transform(Z), fit.transform(seen)
     nearest = [NearestCentroid().fit(first[:, :k], hue) for k in (1, 2)]
     return np.array([nearest[k - 1].score(second[:, :k], asked) for k in (1, 2)])
 
 
-ex_other_encoder = Value(  # the accuracies of discriminant directions, by scikit-learn
-    _other_encoder,
-    rtol=0,
-    atol=0.03,
-    entries="one direction, two",
-    right="Along one direction, some of the ten clusters of a plane overlap.",
-    mistakes={
-        "Two components: n_components=2 for the second.": lambda x: x[[0, 0]],
-    },
-)
-
 # Controls, text and arithmetic
 
 
-def _untrained_text(cosines: Array, trained: Array) -> str | None:
+@Construction.declare(
+    shape=np.shape,
+    entries="one cosine for each of six pairs of shapes, the attribute same",
+    right="A random image encoder and a random text encoder are unrelated; training aligns them.",
+)
+def _ex_untrained_text(cosines: Array, trained: Array) -> str | None:
+    """Look for cosines of unrelated directions: near zero, not the trained."""
     if not (np.abs(cosines) <= 1).all():
         return "Cosines lie between -1 and 1."
     if np.allclose(cosines, trained):
@@ -230,14 +204,7 @@ def _untrained_text(cosines: Array, trained: Array) -> str | None:
     return None
 
 
-ex_untrained_text = Construction(  # cosines of unrelated directions: near zero, not the trained
-    _untrained_text,
-    shape=np.shape,
-    entries="one cosine for each of six pairs of shapes, the attribute same",
-    right="A random image encoder and a random text encoder are unrelated; training aligns them.",
-)
-
-ex_captions_move = Value(  # the share of the diagonal of the table of seen against wanted shapes
+_ex_captions_move = Value(  # the share of the diagonal of the table of seen against wanted shapes
     lambda seen, wanted: np.mean(seen == wanted[:, 4]),
     atol=0.002,
     right="A move found from images changes the shape that captions name: a shared concept.",
@@ -248,7 +215,13 @@ ex_captions_move = Value(  # the share of the diagonal of the table of seen agai
 )
 
 
-def _random_move(mine: Array, start: Array, moved: Array) -> str | None:
+@Construction.declare(
+    shape=lambda start, moved: start.shape,
+    entries="embeddings after the move",
+    right="Compare the share of wanted shapes with that of the move along the concept.",
+)
+def _ex_random_move(mine: Array, start: Array, moved: Array) -> str | None:
+    """Look for moves of the same lengths in independent directions."""
     steps, old = mine - start, moved - start
     lengths = np.linalg.norm(steps, axis=1)
     if not np.allclose(lengths, np.linalg.norm(old, axis=1), rtol=0.01):
@@ -260,34 +233,10 @@ def _random_move(mine: Array, start: Array, moved: Array) -> str | None:
     return None
 
 
-ex_random_move = Construction(  # moves of the same lengths in independent directions
-    _random_move,
-    shape=lambda start, moved: start.shape,
-    entries="embeddings after the move",
-    right="Compare the share of wanted shapes with that of the move along the concept.",
-)
-
 # A sentence model trained by others
 
-ex_grid_count = Value(  # the number of sentences that are plural, negated and in the future
-    lambda: math.prod(map(len, sentences.FACTORS.values())) // (2 * 2 * 3),
-    rtol=0,
-    right="A full grid: every combination as often as every other.",
-    mistakes={
-        "That is the share of plural and negated ones, whatever their tense.": 432,
-        "Tense has three values, not two.": 216,
-        "That is one topic's; all topics count.": 12,
-    },
-)
 
-
-def _tense_dimensions(Z: Any, labels: Any, groups: Any) -> float:
-    one, two = (sentences.carry_over(Z, labels, groups, n_components=k).accuracy for k in (1, 2))
-    return float(two.mean() - one.mean())
-
-
-ex_tense_dimensions = Value(  # what a second dimension adds to accuracy in new groups
-    _tense_dimensions,
+@Value.declare(
     rtol=0.05,
     atol=1e-4,
     right="Two directions separate three planes that one confuses where their zero is shifted.",
@@ -295,9 +244,19 @@ ex_tense_dimensions = Value(  # what a second dimension adds to accuracy in new 
         "The other way round: accuracy with two dimensions minus that with one.": lambda x: -x,
     },
 )
+def _ex_tense_dimensions(Z: Any, labels: Any, groups: Any) -> float:
+    """Return what a second dimension adds to accuracy in new groups."""
+    one, two = (sentences.carry_over(Z, labels, groups, n_components=k).accuracy for k in (1, 2))
+    return float(two.mean() - one.mean())
 
 
-def _longer_step(Z: Any, grid: Any) -> float:
+@Value.declare(
+    rtol=0.02,
+    right="The direction was right; the step was too short.",
+    mistakes={"That is the share that does not arrive.": lambda x: 1 - x},
+)
+def _ex_longer_step(Z: Any, grid: Any) -> float:
+    """Return the share that arrives after twice the step of the other topics."""
     number, topic = grid.column("number"), grid.column("topic")
     steps = sentences.differences(Z, number, topic)
     others = np.stack([np.delete(steps, own, axis=0).mean(axis=0) for own in range(len(steps))])
@@ -308,17 +267,10 @@ def _longer_step(Z: Any, grid: Any) -> float:
     return float((grid.values[found] == wanted).all(axis=1).mean())
 
 
-ex_longer_step = Value(  # the share that arrives after twice the step of the other topics
-    _longer_step,
-    rtol=0.02,
-    right="The direction was right; the step was too short.",
-    mistakes={"That is the share that does not arrive.": lambda x: 1 - x},
-)
-
 # Without labels
 
 
-ex_best_of_many = Value(  # the largest η², the squared correlation with a label of two values
+_ex_best_of_many = Value(  # the largest η², the squared correlation with a label of two values
     lambda noise, labels: max(float(np.corrcoef(column, labels)[0, 1] ** 2) for column in noise.T),
     right="Matched and judged on the same samples, noise scores several times its average.",
     mistakes={

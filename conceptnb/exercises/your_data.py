@@ -12,7 +12,12 @@ from conceptnb.exercises.engine import Construction
 # A table of environments
 
 
-def _plan(looked_for: Mapping[str, Any]) -> str | None:
+@Construction.declare(
+    kind=dict,
+    right="Rank 3, and every concept twice or more. That is needed for Assumption 4, not enough.",
+)
+def _ex_plan(looked_for: Mapping[str, Any]) -> str | None:
+    """Look for Assumption 4: the rank of M, and each concept in two environments."""
     if not all(isinstance(names, list | tuple) for names in looked_for.values()):
         return "Each environment needs a list of names, also for a single name."
     concepts = sorted({name for names in looked_for.values() for name in names})
@@ -26,10 +31,3 @@ def _plan(looked_for: Mapping[str, Any]) -> str | None:
     if once := [c for c, count in zip(concepts, M.sum(axis=0), strict=True) if count == 1]:
         return f"{once} are looked for once only, so they have no contrast."
     return None
-
-
-ex_plan = Construction(  # of Assumption 4: the rank of M, and each concept in two environments
-    _plan,
-    kind=dict,
-    right="Rank 3, and every concept twice or more. That is needed for Assumption 4, not enough.",
-)

@@ -198,10 +198,9 @@ def find_plan(name: str, command: str) -> Plan:
 def _parse(name: str, words: Sequence[str]) -> tuple[Study, argparse.Namespace]:
     if name not in STUDIES:
         raise ValueError(f"there is no study {name!r}; there are {', '.join(STUDIES)}")
-    module, description = STUDIES[name]
-    study: Study = importlib.import_module(f"conceptnb.studies.{module}").STUDY
+    study: Study = importlib.import_module(STUDIES[name]["module"]).STUDY
     parser = argparse.ArgumentParser(
-        prog=f"conceptnb reproduce {name}", description=description, allow_abbrev=False
+        prog=f"conceptnb reproduce {name}", description=STUDIES[name]["help"], allow_abbrev=False
     )
     parser.error = refuse  # type: ignore[method-assign]
     study.add_options(parser)

@@ -21,9 +21,9 @@ from conceptnb import results
 from conceptnb.studies.runner import Row, Sample, find_plan
 from conceptnb.studies.summarise import grouped
 
-__all__ = ["KERNELS", "measure_spread", "outside"]
+__all__ = ["measure_spread", "outside"]
 
-KERNELS = {"Haswell": "avx2", "SkylakeX": "avx512f", "Prescott": "pni"}
+_KERNELS = {"Haswell": "avx2", "SkylakeX": "avx512f", "Prescott": "pni"}
 """Kernels of OpenBLAS, each with the processor's flag that it needs."""
 _SETTING = ("mixing", "n", "dz", "dx")  # columns of the argument ``setting``
 
@@ -36,7 +36,7 @@ def measure_spread(result: results.Result) -> dict[str, Any]:
     """
     sample = _sample(result.name, result.command)
     flags = _flags()
-    used = [name for name, flag in KERNELS.items() if flag in flags]
+    used = [name for name, flag in _KERNELS.items() if flag in flags]
     by_kernel = {name: _rows_under(name, result) for name in ["", *used]}
     columns = []
     for key in grouped(by_kernel[""], sample.by):
@@ -60,7 +60,7 @@ def measure_spread(result: results.Result) -> dict[str, Any]:
             )
     found = {
         "kernels": ["native", *used],
-        "skipped": [f"{name}: no {KERNELS[name]}" for name in KERNELS if name not in used],
+        "skipped": [f"{name}: no {_KERNELS[name]}" for name in _KERNELS if name not in used],
         "columns": columns,
     }
     outside(dataclasses.replace(result, spread=found), by_kernel[""])  # refuses a foreign sample

@@ -174,10 +174,10 @@ def test_the_names_read_off_the_sources_are_those_that_the_parts_declare():
     folder = Path(check.__file__).parent
     texts = [path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.toml"))]
     declared = [name for text in texts for name in tomllib.loads(text)] + [
-        name
+        name.removeprefix("_")
         for module in pkgutil.iter_modules(check.__path__)
         for name in vars(importlib.import_module(f"{check.__name__}.{module.name}"))
-        if name.startswith("ex_")
+        if name.startswith("_ex_")
     ]
     assert len(texts) == len({page.name[0] for page in (ROOT / "notebooks").glob("[0-5]*.md")})
     assert len(declared) == len(set(declared))

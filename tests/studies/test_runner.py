@@ -55,7 +55,7 @@ def study(monkeypatch):
 
     summarise.__module__ = "conceptnb.studies.summarise"  # where the package would have it
     made = Study(add_options, plans)
-    monkeypatch.setitem(runner.STUDIES, "demo", ("demo", "A demonstration."))
+    monkeypatch.setitem(runner.STUDIES, "demo", {"module": "demo", "help": "A demonstration."})
     loader = argparse.Namespace(import_module=lambda name: argparse.Namespace(STUDY=made))
     monkeypatch.setattr(runner, "importlib", loader)
     return made

@@ -178,7 +178,7 @@ def test_drift_is_named(project, capsys):
 def test_an_ipynb_without_a_source_is_drift_too(project):
     orphan = project.root / "notebooks" / "c.ipynb"
     orphan.write_text("{}", encoding="utf-8")
-    assert pairs.drifted(project) == [orphan]
+    assert pairs.drifted(project) == {orphan: None}
     pairs.pair(project)
     assert not orphan.exists()
 

@@ -21,23 +21,20 @@ _TOOLS = ("measure", "__main__")
 def main(arguments: list[str] | None = None) -> int:
     """Measure parts and print their rows; write the table where all were measured."""
     parser = argparse.ArgumentParser(prog="python -m tools.bench", description=__doc__)
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(_parts())}")
+    parser.add_argument("parts", nargs="*", choices=_parts(), metavar="PART", help="%(choices)s")
     parser.add_argument("--repeats", type=int, help="pairs per row, in place of each row's own")
     parser.add_argument("--out", type=Path, help="file to write, also where parts are named")
     options = parser.parse_args(arguments)
-    unknown = sorted(set(options.parts) - set(_parts()))
-    if unknown:
-        print(f"PART: {', '.join(unknown)} is none of {', '.join(_parts())}", file=sys.stderr)
-        return 2
+    parts = options.parts or _parts()
     started = time.process_time()
-    rows = _measure(options.parts or _parts(), options.repeats)
+    rows = _measure(parts, options.repeats)
     out = options.out or (None if options.parts else results.folder() / "benchmarks.json")
     if out is not None:
         kept = results.with_provenance(
             "benchmarks",
             rows,
             command="make bench",
-            modules=_measured_modules(options.parts or _parts()),
+            modules=_measured_modules(parts),
             seeds=[],
             cpu_seconds=time.process_time() - started,
             notes={

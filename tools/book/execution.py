@@ -25,7 +25,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass(frozen=True)
-class Job:
+class _Job:
     """One chapter to execute under one fingerprint."""
 
     chapter: Path
@@ -33,13 +33,13 @@ class Job:
     seconds: float = 0.0  # of its last run: the longest are started first
 
 
-def stale(project: Project) -> list[Job]:
+def stale(project: Project) -> list[_Job]:
     """Return the chapters whose executed copy is missing or of another fingerprint."""
     jobs = []
     for chapter, fingerprint in fingerprints.of_chapters(project).items():
         stamp = _read_stamp(project, chapter)
         if stamp.get("fingerprint") != fingerprint or not executed(project, chapter).is_file():
-            jobs.append(Job(chapter, fingerprint, stamp.get("seconds", 0.0)))
+            jobs.append(_Job(chapter, fingerprint, stamp.get("seconds", 0.0)))
     return sorted(jobs, key=lambda job: -job.seconds)
 
 
@@ -94,7 +94,7 @@ def environment(project: Project) -> dict[str, str]:
 class _Keeper:
     """The pytest plugin that keeps each chapter as soon as it has passed."""
 
-    def __init__(self, project: Project, folder: Path, jobs: dict[str, Job]) -> None:
+    def __init__(self, project: Project, folder: Path, jobs: dict[str, _Job]) -> None:
         self.project, self.folder, self.jobs = project, folder, jobs
         self.errors: dict[str, str] = {}
 

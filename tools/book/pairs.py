@@ -58,29 +58,23 @@ def to_ipynb(source: str, project: Project) -> str:
 def pair(project: Project) -> list[Path]:
     """Write the ``.ipynb`` of every chapter whose pair differs; return those written."""
     stale = drifted(project)
-    for notebook in stale:
-        source = notebook.with_suffix(".md")
-        if source.is_file():
-            text = to_ipynb(source.read_text(encoding="utf-8"), project)
-            write_text(notebook, text)
-        else:
+    for notebook, text in stale.items():
+        if text is None:
             notebook.unlink()
-    return stale
+        else:
+            write_text(notebook, text)
+    return list(stale)
 
 
-def drifted(project: Project) -> list[Path]:
-    """Return each ``.ipynb`` that is missing, differs from its source, or has none."""
-    expected = {
-        chapter.with_suffix(".ipynb"): to_ipynb(chapter.read_text(encoding="utf-8"), project)
-        for chapter in project.chapters
-    }
-    wrong = [
-        notebook
-        for notebook, text in expected.items()
-        if not notebook.is_file() or notebook.read_text(encoding="utf-8") != text
-    ]
-    present = (project.root / "notebooks").glob("*.ipynb")
-    return sorted(wrong + [notebook for notebook in present if notebook not in expected])
+def drifted(project: Project) -> dict[Path, str | None]:
+    """Return each ``.ipynb`` that is not what it has to be, with that; None is no file at all."""
+    present = sorted((project.root / "notebooks").glob("*.ipynb"))
+    wanted: dict[Path, str | None] = dict.fromkeys(present)
+    for chapter in project.chapters:
+        text = to_ipynb(chapter.read_text(encoding="utf-8"), project)
+        wanted[chapter.with_suffix(".ipynb")] = text
+    there = {notebook: notebook.read_text(encoding="utf-8") for notebook in present}
+    return {path: text for path, text in sorted(wanted.items()) if text != there.get(path, "")}
 
 
 def _cell_id(content: str, seen: Counter[str]) -> str:
