@@ -70,7 +70,7 @@ def test_entries_scatter_as_predicted():
 
 
 def test_a_linear_map_of_the_data_changes_nothing():
-    M, draw, _ = instance(PATH)
+    _, draw, _ = instance(PATH)
     data = draw([3000] * 4, np.random.default_rng(1))
     T = np.array([[3.0, 40.0], [-0.5, 7.0]])
     one, other = estimated_design(data), estimated_design([X @ T.T for X in data])
@@ -130,7 +130,7 @@ def test_no_other_shares_are_better(design):
 
 
 def test_prices_are_paid_for():
-    """Environments a hundred times as dear as the base get fewer samples; the ratio is below one."""
+    """A dear environment gets fewer samples, and the budget goes further."""
     M, draw, truth = instance(PAPER)
     data = draw([3000] * 4, np.random.default_rng(4))
     fit = fit_log_odds(data, M, truth, fixed=True)
