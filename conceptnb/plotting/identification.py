@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
+from scipy.optimize import minimize
+from scipy.sparse.csgraph import shortest_path
+from scipy.spatial.distance import pdist, squareform
 
+from conceptnb.core.certificate import certify
 from conceptnb.core.concepts import Concept
 from conceptnb.core.design import EnvironmentDesign
 from conceptnb.core.distributions import GaussianMixture, acceptance_rate
@@ -22,11 +27,14 @@ from conceptnb.plotting.style import (
     draw_grid,
     new_figure,
     series_style,
+    share_legend,
     styled,
 )
 from conceptnb.theory.counterexamples import ModelPair
 from conceptnb.theory.observables import Instance
 from conceptnb.theory.theorem1 import Subset
+
+_TILES, _UNUSED = 11, "not conditioned on"  # designs in a row of the atlas
 
 
 @styled
@@ -202,6 +210,73 @@ def finite_sample_errors(rows: Sequence[Row]) -> Figure:
     axes[0, 1].set(xscale="log", ylim=(88, 100), xlabel="samples per data set")
     axes[0, 1].set_ylabel("coverage of 95 % intervals (%)")
     return figure
+
+
+@styled
+def design_atlas() -> Figure:
+    """Draw all small designs with the certificate of each atom, and the minimal designs as trees.
+
+    Designs have general valuations. Minimal is one of fewest environments, and then conditionings,
+    in which all atoms are identified on every support.
+    """
+    figure, [[ax]] = new_figure(height=9.2)
+    found: dict[str, list[tuple[float, float]]] = {}
+    general, y = np.random.default_rng(1).normal(size=(4, 3)), 0.0
+    for n in (1, 2, 3):
+        designs = [M for m in (1, 2, 3, 4) for M in _small_designs(n, m)]
+        tiles = [(M, certify(M, M * general[: len(M), :n])) for M in designs]
+        tiles.sort(key=lambda tile: (len(tile[0]), sorted(tile[1])))
+        ax.text(
+            -0.5, y + 0.1, f"n = {n}, at most 4 environments: {len(tiles)} designs", weight="bold"
+        )
+        for k, (M, verdicts) in enumerate(tiles):
+            for (e, i), used in np.ndenumerate(M):
+                at = k % _TILES + 0.22 * i - 0.4, y - 1.15 * (k // _TILES) - 0.22 * e - 0.2
+                found.setdefault(verdicts[i] if used else _UNUSED, []).append(at)
+        y -= 1.15 * ((len(tiles) - 1) // _TILES) + 1.55
+    ax.text(-0.5, y + 0.1, "Minimal designs: environments are dots, atoms lines", weight="bold")
+    for k, M in enumerate(_trees(6)):
+        far = squareform(shortest_path(M @ M.T, unweighted=True))
+        x = minimize(_stress, np.cos(2.4 * np.arange(2.0 * len(M))), far).x.reshape(-1, 2)
+        x = (x - x.mean(axis=0)) @ np.linalg.svd(x - x.mean(axis=0))[2].T / max(np.ptp(x), 2.0)
+        x += np.array([k % 8 * 1.4 + 0.2, y - k // 8 * 1.2 - 0.6])
+        ends = x[M.T.nonzero()[1].reshape(-1, 2)]
+        ax.plot(*ends.transpose(2, 1, 0), color=PALETTE[0])
+        ax.plot(*x.T, "o", color=INK, markersize=3.5)
+    marks = (("always", PALETTE[0], "s", 26), ("full support", PALETTE[1], "^", 20))
+    for name, colour, mark, size in (*marks, ("never", INK, "x", 20), (_UNUSED, FAINT, ".", 3)):
+        ax.scatter(*np.transpose(found[name]), size, colour, mark, label=name)
+    ax.set(aspect="equal", title="Rows are environments, columns are atoms")
+    ax.set_axis_off()
+    share_legend(figure, 4, "above")
+    return figure
+
+
+def _small_designs(n: int, m: int) -> list[Array]:
+    """All 0-1 matrices (m, n) without a zero row or column, up to the order of both."""
+    rows = list(itertools.product((0, 1), repeat=n))[1:]
+    every = [np.array(M) for M in itertools.combinations_with_replacement(rows, m)]
+    orders = list(itertools.permutations(range(n)))
+    first = {str(min(sorted(M[:, p].tolist()) for p in orders)): M for M in every}
+    return [M for M in first.values() if M.any(axis=0).all()]
+
+
+def _trees(most: int) -> list[Array]:
+    """Incidence matrices of all trees with 1 to `most` < 10 edges, told apart by their spectra."""
+    trees = [[np.zeros((1, 0))]]
+    for k in range(most):
+        grown = [np.pad(M, ((0, 1), (0, 1))) for M in trees[-1] for _ in range(k + 1)]
+        for v, M in enumerate(grown):
+            M[[v % (k + 1), k + 1], k] = 1
+        trees.append(
+            list({str(abs(np.linalg.eigvalsh(M @ M.T)).round(5)): M for M in grown}.values())
+        )
+    return [M for same in trees[1:] for M in same]
+
+
+def _stress(x: Array, far: Array) -> float:
+    """Misfit of distances in the plane with those along edges."""
+    return float(((pdist(x.reshape(-1, 2)) / far - 1) ** 2).sum())
 
 
 @styled

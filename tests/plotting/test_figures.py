@@ -200,6 +200,7 @@ CASES = {
         {"the paper's": paper_design(2)}, BASE, np.array([[1.0, 0.0], [0.6, 0.8]])
     ),
     "identification.argmin_sets": (instance(), np.random.default_rng(0)),
+    "identification.design_atlas": (),
     "identification.design_matrices": (paper_design(3).check(),),
     "identification.error_curves": (sample_rows(),),
     "identification.finite_sample_errors": (draw_rows(),),
