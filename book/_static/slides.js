@@ -1,5 +1,5 @@
 // Cuts a chapter's sections into slides that fit the window, and turns them with the keyboard
-// and two buttons; N shows the text behind them.
+// and two buttons; N shows the text behind them. What scrolls can be reached with the Tab key.
 (async () => {
   if (document.readyState !== "complete") {
     await new Promise((done) => { addEventListener("load", done); });
@@ -36,6 +36,16 @@
   const notes = document.querySelector("[data-notes]");
   let current = 0;
 
+  // MathJax looks after the inside of its formulas itself.
+  const reach = () => {
+    for (const box of frame.querySelectorAll("*:not(mjx-container *)")) {
+      const { overflowX, overflowY } = getComputedStyle(box);
+      const scrolls = (overflow, more) => more > 0 && /auto|scroll/.test(overflow);
+      if (scrolls(overflowX, box.scrollWidth - box.clientWidth)
+        || scrolls(overflowY, box.scrollHeight - box.clientHeight)) box.tabIndex = 0;
+    }
+  };
+
   const say = () => {
     place.textContent = `${current + 1} / ${slides.length}`;
     history.replaceState(null, "", `#${current + 1}`);
@@ -48,6 +58,7 @@
   const toggleNotes = () => {
     const shown = document.body.classList.toggle("show-notes");
     notes.setAttribute("aria-pressed", String(shown));
+    reach();
     go(current);
   };
 
@@ -72,5 +83,7 @@
     if (entered) { current = slides.indexOf(entered.target); say(); }
   }, { root: frame, threshold: 0.6 });
   slides.forEach((slide) => watcher.observe(slide));
+  addEventListener("resize", reach);
+  reach();
   go((Number.parseInt(location.hash.slice(1), 10) || 1) - 1);
 })();

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
 
 from conceptnb.plotting.style import Row, draw_grid, new_figure, series_style, share_legend, styled
 from conceptnb.studies import steering_analysis as analysis
@@ -44,7 +43,6 @@ def frontiers(
             style = {**series_style(i), "label": technique, "markersize": 4}
             ax.plot(points["kl_asked"], points["mc1"], **style)
         ax.set(title=title, xlabel="KL, nats per token", xlim=(-0.02 * limit, limit))
-        ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     axes[0, 0].set_ylabel("MC1")
     share_legend(figure, 2)
     return figure

@@ -59,10 +59,11 @@ class _Claim:
             "Refuted by": f"an interval that {' or '.join(bounds)}. {entry['refuted']}",
             "Choices": entry["choices"],
         }
-        body = "<br>".join(f"<b>{k}:</b> {html.escape(text)}" for k, text in lines.items())
+        number, *rest = (f"<b>{k}:</b> {html.escape(text)}" for k, text in lines.items())
         return (
-            f"<div class='computed'><p><em>{html.escape(entry['sentence'])}</em></p><p>{body}</p>"
-            f"<p class='provenance'><code>{html.escape(self.command)}</code></p></div>"
+            f"<details class='claim'><summary><em>{html.escape(entry['sentence'])}</em><br>"
+            f"{number}</summary><p>{'<br>'.join(rest)}</p>"
+            f"<p class='provenance'><code>{html.escape(self.command)}</code></p></details>"
         )
 
 
