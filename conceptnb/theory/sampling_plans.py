@@ -19,9 +19,10 @@ def estimated_design(samples: Sequence[ArrayLike]) -> tuple[Array, Array]:
     r"""Estimate M from base and environments (N_e, n), linear images of n valuations.
 
     Quadratic log-odds, fitted to all data sets at once, have matrices :math:`Q_e = \sum_i M_{ei}
-    a_i a_i^\top` with common axes. Returns M (m, n), with largest entry one in each column, and
-    the covariance (m, n, m, n) of the :math:`Q_e` along true axes: errors of axes are of second
-    order. RuntimeError if the fit does not converge or no environment narrows some direction.
+    a_i a_i^\top` with common axes. Returns M (m, n), of which the entries above half of the largest
+    are one on average in each column, and the covariance (m, n, m, n) of the :math:`Q_e` along true
+    axes: errors of axes are of second order. RuntimeError if the fit does not converge, or no
+    environment narrows some direction.
     """
     X, labels = _stacked(samples)
     m, d = labels[-1], X.shape[1]
@@ -48,9 +49,11 @@ def estimated_design(samples: Sequence[ArrayLike]) -> tuple[Array, Array]:
     mixed = np.tensordot(np.random.default_rng(0).random(m), Q, 1)
     axes = eigh(mixed, Q.sum(axis=0))[1]
     entries = np.einsum("ji,ejk,ki->ei", axes, Q, axes)
-    along = -2 * axes[j] * axes[k] / entries.max(axis=0)
+    ones = entries > entries.max(axis=0) / 2
+    scale = (entries * ones).sum(axis=0) / ones.sum(axis=0)
+    along = -2 * axes[j] * axes[k] / scale
     blocks = inverse.reshape(*theta.shape, *theta.shape)[:, 1 + d :, :, 1 + d :]
-    return entries / entries.max(axis=0), np.einsum("pi,epfq,qk->eifk", along, blocks, along)
+    return entries / scale, np.einsum("pi,epfq,qk->eifk", along, blocks, along)
 
 
 def optimal_shares(
@@ -88,6 +91,8 @@ def optimal_shares(
         if gains.max() < (1 + _GAP) * variances[-1]:  # by convexity, close to the least
             break
         spent = spent * np.sqrt(gains) / (spent @ np.sqrt(gains))
+    else:
+        raise RuntimeError(f"no convergence in {_STEPS} steps: give more samples")
     return spent / costs / (spent / costs).sum(), float(np.sqrt(variances[-1] / variances[0]))
 
 
