@@ -211,11 +211,7 @@ class DirectionReport:
 
 
 def learn_directions(
-    images: NDArray[Any],
-    labels: pd.DataFrame,
-    embed: Embed = pixel_components,
-    *,
-    seed: int = 0,
+    images: NDArray[Any], labels: pd.DataFrame, embed: Embed = pixel_components, *, seed: int = 0
 ) -> DirectionReport:
     """Learn a direction for each factor on half of the images, and judge it on the other half.
 

@@ -54,7 +54,7 @@ def _ex_price_theorem_2(design: EnvironmentDesign) -> str | None:
 
 
 @Construction.declare(
-    right="Two atoms: both are in environment 2, one of them also in 1, and the other also in 3.",
+    right="Two atoms: both are in environment 2, one of them also in 1, and the other also in 3."
 )
 def _ex_count(answer: Any) -> str | None:
     """Compare the sizes of all unions, with columns in any order: Step 3."""

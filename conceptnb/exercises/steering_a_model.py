@@ -61,7 +61,7 @@ _TEXTS = ("food of brask?", "soil of mulin?", "any other question", "food of kra
 
 
 @Construction.declare(
-    right="All questions get the same weight, so the matrix gives the mean: a steering vector.",
+    right="All questions get the same weight, so the matrix gives the mean: a steering vector."
 )
 def _ex_constant(embedding: Callable[[list[str]], Any]) -> str | None:
     """Look for a constant λ, which makes the matrix the mass mean shift: E.3."""

@@ -103,8 +103,7 @@ def _ex_folded(target: Array, folded: Array, true: Array) -> str | None:
 
 
 @Construction.declare(
-    shape=(3, 3),
-    right="R² is still one: no invertible map changes it. MCC does change.",
+    shape=(3, 3), right="R² is still one: no invertible map changes it. MCC does change."
 )
 def _ex_pca_r2(Q: Array) -> str | None:
     """Look for an invertible map that mixes: MCC changes, R² does not."""
@@ -116,7 +115,7 @@ def _ex_pca_r2(Q: Array) -> str | None:
 
 
 @Construction.declare(
-    right="Independent, with at most one Gaussian: that is all that ICA needs of latents.",
+    right="Independent, with at most one Gaussian: that is all that ICA needs of latents."
 )
 def _ex_ica_works(answer: Any) -> str | None:
     """Look for independent latents that are not Gaussian, by their moments."""

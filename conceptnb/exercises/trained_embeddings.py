@@ -25,7 +25,7 @@ _ex_linear = Value(  # the fourth image of a square of hues, which the chapter h
     atol=3,
     right="Three images of a square give the fourth, so 480 sets of masks give all 480,000.",
     mistakes={
-        "One image too many: subtract the one that has both of the old hues.": lambda x: 2 * x,
+        "One image too many: subtract the one that has both of the old hues.": lambda x: 2 * x
     },
 )
 
@@ -58,7 +58,7 @@ def _ex_vague(answer: Any) -> str | None:
 
 
 @Construction.declare(
-    right="The same direction: the loss is convex, so every solver finds the same minimum.",
+    right="The same direction: the loss is convex, so every solver finds the same minimum."
 )
 def _ex_scikit(answer: Any, ours: Array) -> str | None:
     """Compare one pair's coefficients with those of all pairs: Appendix D.1."""
@@ -80,8 +80,7 @@ def _ex_scikit(answer: Any, ours: Array) -> str | None:
 
 
 @Construction.declare(
-    kind=str,
-    right="It uses the order. The others use only that values differ, and find an arc.",
+    kind=str, right="It uses the order. The others use only that values differ, and find an arc."
 )
 def _ex_four_ways(word: str, correlations: Mapping[str, float]) -> str | None:
     """Look for the method of largest correlation."""
@@ -241,7 +240,7 @@ def _ex_random_move(mine: Array, start: Array, moved: Array) -> str | None:
     atol=1e-4,
     right="Two directions separate three planes that one confuses where their zero is shifted.",
     mistakes={
-        "The other way round: accuracy with two dimensions minus that with one.": lambda x: -x,
+        "The other way round: accuracy with two dimensions minus that with one.": lambda x: -x
     },
 )
 def _ex_tense_dimensions(Z: Any, labels: Any, groups: Any) -> float:

@@ -252,9 +252,7 @@ def _targets(
 
 
 def _separation(
-    table: EnvironmentTable,
-    learners: Sequence[ConceptLearner],
-    halves: Sequence[NDArray[np.intp]],
+    table: EnvironmentTable, learners: Sequence[ConceptLearner], halves: Sequence[NDArray[np.intp]]
 ) -> dict[str, float]:
     """Return the area under the curve of each environment, on the half not learned from."""
     areas = np.zeros(len(table.names) - 1)

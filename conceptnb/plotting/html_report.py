@@ -69,10 +69,7 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
                 f"--looked-for {word!r} has to be ENVIRONMENT=CONCEPT,..., for one of {names[1:]}"
             )
         looked_for[name] = [concept.strip() for concept in concepts.split(",")]
-    from conceptnb.learning.environment_tables import (  # noqa: PLC0415 - brings torch
-        from_arrays,
-        learn_concepts,
-    )
+    from conceptnb.learning.environment_tables import from_arrays, learn_concepts  # noqa: PLC0415 - brings torch
 
     source = ", ".join(path.name for path in args.tables)
     table = from_arrays(

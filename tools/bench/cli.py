@@ -17,7 +17,7 @@ def benchmarks() -> list[Benchmark]:
             lambda: _import_seconds("conceptnb, conceptnb.cli"),
             lambda: _import_seconds("torch"),
             at_least=5,
-        ),
+        )
     ]
 
 

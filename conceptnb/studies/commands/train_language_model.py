@@ -27,10 +27,7 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     wanted = {(kind, seed): args.out / f"{kind}-{seed}" for seed in args.seeds for kind in kinds}
     for folder in wanted.values():
         check_out(folder / "model.safetensors", args.force)
-    from conceptnb.steering.small_model_training import (  # noqa: PLC0415 - brings torch
-        save_small_model,
-        train_small_model,
-    )
+    from conceptnb.steering.small_model_training import save_small_model, train_small_model  # noqa: PLC0415 - brings torch
 
     for (kind, seed), folder in wanted.items():
         model, tokenizer, record = train_small_model(make_toy_corpus(kind), seed)
