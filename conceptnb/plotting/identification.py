@@ -226,9 +226,7 @@ def design_atlas() -> Figure:
         designs = [M for m in (1, 2, 3, 4) for M in _small_designs(n, m)]
         tiles = [(M, certify(M, M * general[: len(M), :n])) for M in designs]
         tiles.sort(key=lambda tile: (len(tile[0]), sorted(tile[1])))
-        ax.text(
-            -0.5, y + 0.1, f"n = {n}, at most 4 environments: {len(tiles)} designs", weight="bold"
-        )
+        ax.text(-0.5, y + 0.1, f"n = {n}, m ≤ 4: {len(tiles)} designs", weight="bold")
         for k, (M, verdicts) in enumerate(tiles):
             for (e, i), used in np.ndenumerate(M):
                 at = k % _TILES + 0.22 * i - 0.4, y - 1.15 * (k // _TILES) - 0.22 * e - 0.2
@@ -237,7 +235,9 @@ def design_atlas() -> Figure:
     ax.text(-0.5, y + 0.1, "Minimal designs: environments are dots, atoms lines", weight="bold")
     for k, M in enumerate(_trees(6)):
         far = squareform(shortest_path(M @ M.T, unweighted=True))
-        x = minimize(_stress, np.cos(2.4 * np.arange(2.0 * len(M))), far).x.reshape(-1, 2)
+        x = np.cos(2.4 * np.arange(2.0 * len(M)))
+        x = minimize(lambda x, far: ((pdist(x.reshape(-1, 2)) / far - 1) ** 2).sum(), x, far).x
+        x = x.reshape(-1, 2)
         x = (x - x.mean(axis=0)) @ np.linalg.svd(x - x.mean(axis=0))[2].T / max(np.ptp(x), 2.0)
         x += np.array([k % 8 * 1.4 + 0.2, y - k // 8 * 1.2 - 0.6])
         ends = x[M.T.nonzero()[1].reshape(-1, 2)]
@@ -268,15 +268,9 @@ def _trees(most: int) -> list[Array]:
         grown = [np.pad(M, ((0, 1), (0, 1))) for M in trees[-1] for _ in range(k + 1)]
         for v, M in enumerate(grown):
             M[[v % (k + 1), k + 1], k] = 1
-        trees.append(
-            list({str(abs(np.linalg.eigvalsh(M @ M.T)).round(5)): M for M in grown}.values())
-        )
+        kinds = {str(abs(np.linalg.eigvalsh(M @ M.T)).round(5)): M for M in grown}
+        trees.append(list(kinds.values()))
     return [M for same in trees[1:] for M in same]
-
-
-def _stress(x: Array, far: Array) -> float:
-    """Misfit of distances in the plane with those along edges."""
-    return float(((pdist(x.reshape(-1, 2)) / far - 1) ** 2).sum())
 
 
 @styled

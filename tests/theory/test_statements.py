@@ -5,8 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
+from conceptnb.core.certificate import certify
+from conceptnb.core.concepts import Concept
 from conceptnb.core.design import EnvironmentDesign
-from conceptnb.core.distributions import GaussianMixture
+from conceptnb.core.distributions import GaussianMixture, log_acceptance
 from conceptnb.core.planner import propose_design
 from conceptnb.core.scores import mcc
 
@@ -77,3 +79,47 @@ def test_independent_gaussian_latents_are_not_identified_and_conditioning_shows_
     z = GaussianMixture([1.0], [[0.0, 0.0]], [np.eye(2)]).sample(20_000, rng)
     np.testing.assert_allclose(np.cov(z @ turn.T, rowvar=False), np.eye(2), atol=0.05)
     assert mcc(z, z @ turn.T) == pytest.approx(2**-0.5, abs=0.02)
+
+
+def test_a_connected_support_is_not_enough_for_valuations_that_vary():
+    """Two atoms move on a ball, by an explicit map, and no log ratio changes."""
+    M = np.array([[1.0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 1]])
+    B = np.array([[0.3, 0, 0], [-0.4, 0, 0], [0.2, 1.0, 0], [0, -0.6, 0.0]])
+    design = EnvironmentDesign([[0], [0], [0, 1], [1, 2]], [[0.3], [-0.4], [0.2, 1], [-0.6, 0]], 1)
+    np.testing.assert_array_equal(design.B, B)
+    assert "always" not in certify(M, B)[1:]
+    rng = np.random.default_rng(0)
+    z = np.array([0.0, 1.0, 4.0]) + rng.uniform(-0.5, 0.5, size=(500, 3))
+    other = z.copy()
+    other[:, 1] = 2 - z[:, 1]
+    other[:, 2] = np.sqrt(z[:, 2] ** 2 + (z[:, 1] + 0.6) ** 2 - (other[:, 1] + 0.6) ** 2)
+    ratios = [(v**2 @ M.T) / 2 - v @ B.T for v in (z, other)]
+    np.testing.assert_allclose(ratios[1] - ratios[0], 0, atol=1e-12)
+    assert abs(np.corrcoef(z[:, 2], other[:, 2])[0, 1]) < 0.95
+
+
+def test_one_environment_with_rows_of_its_own_has_the_same_data():
+    """Why Definition 4 compares with models that share their atoms (Assumption 2) only."""
+    base = GaussianMixture([1.0], [np.zeros(3)], [np.eye(3)])
+    turn = np.array([[0.6, -0.8], [0.8, 0.6]])
+    first = Concept([[1.0, 0.2, 0.0], [0.0, 1.0, 0.5]], [0.3, -0.4])
+    second = Concept(turn @ first.A, turn @ first.b)
+    one, two = (base.condition(concept, 0.1) for concept in (first, second))
+    np.testing.assert_allclose(one.means, two.means, atol=1e-12)
+    np.testing.assert_allclose(one.covariances, two.covariances, atol=1e-12)
+    Z = np.random.default_rng(1).normal(size=(2000, 3))
+    assert mcc(first.valuation(Z), second.valuation(Z)) < 0.9
+
+
+def test_learned_valuations_condition_like_true_ones():
+    """Rejection by valuations in other units, signs and zeros, of Appendix H."""
+    rng = np.random.default_rng(2)
+    concept = Concept([[1.0, 0.2, 0.0], [0.0, 1.0, 0.5]], [0.3, -0.4])
+    Z, scale, shift = rng.normal(size=(300, 3)), np.array([2.0, -0.5]), np.array([0.7, -1.1])
+    learned = scale * (Z @ concept.A.T + shift)
+    wanted, width = scale * (concept.b + shift), np.abs(scale) * 0.1**0.5
+    kept = -(((learned - wanted) / width) ** 2).sum(axis=1) / 2
+    truth = log_acceptance(concept, 0.1, Z)
+    np.testing.assert_allclose(kept, truth, rtol=1e-9)
+    one_width = -(((learned - wanted) ** 2) / 0.1).sum(axis=1) / 2
+    assert np.ptp(one_width - truth) > 1
