@@ -54,11 +54,20 @@ def test_the_command_writes_its_table_where_it_is_told(tmp_path, monkeypatch, ca
     assert "conceptnb.core.distributions" in kept["modules"]
 
 
+def test_without_a_name_all_parts_are_measured(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(command, "_measure", lambda parts, repeats: asked.extend(parts) or [])
+    monkeypatch.setattr(command.results, "folder", lambda: tmp_path)
+    assert command.main([]) == 0
+    assert asked == command._parts()
+    assert (tmp_path / "benchmarks.json").is_file()
+
+
 def test_a_part_that_is_not_there_is_refused(capsys):
     with pytest.raises(SystemExit) as left:
         command.main(["kitchen"])
     assert left.value.code == 2
-    assert re.search("PART: invalid choice: 'kitchen'.*embeddings", capsys.readouterr().err)
+    assert re.search("PART: invalid choice: kitchen.*embeddings", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize("part", command._parts())

@@ -21,11 +21,13 @@ _TOOLS = ("measure", "__main__")
 def main(arguments: list[str] | None = None) -> int:
     """Measure parts and print their rows; write the table where all were measured."""
     parser = argparse.ArgumentParser(prog="python -m tools.bench", description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=_parts(), metavar="PART", help="%(choices)s")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(_parts())}")
     parser.add_argument("--repeats", type=int, help="pairs per row, in place of each row's own")
     parser.add_argument("--out", type=Path, help="file to write, also where parts are named")
     options = parser.parse_args(arguments)
     parts = options.parts or _parts()
+    if unknown := set(parts) - set(_parts()):  # not `choices`, which refuse that no part is named
+        parser.error(f"PART: invalid choice: {', '.join(sorted(unknown))} (of {_parts()})")
     started = time.process_time()
     rows = _measure(parts, options.repeats)
     out = options.out or (None if options.parts else results.folder() / "benchmarks.json")
