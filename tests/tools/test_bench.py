@@ -56,7 +56,9 @@ def test_the_command_writes_its_table_where_it_is_told(tmp_path, monkeypatch, ca
 
 def test_without_a_name_all_parts_are_measured(tmp_path, monkeypatch):
     asked = []
-    monkeypatch.setattr(command, "_measure", lambda parts, repeats: asked.extend(parts) or [])
+    monkeypatch.setattr(
+        command, "_measure", lambda parts, repeats: asked.extend(parts) or [{"ratio": 1.0}]
+    )
     monkeypatch.setattr(command.results, "folder", lambda: tmp_path)
     assert command.main([]) == 0
     assert asked == command._parts()
