@@ -40,11 +40,11 @@ quick: setup  ## the unit tests that take seconds
 lint: setup  ## ruff, mypy, and which part imports which
 	@$(RUN) -m ruff check .
 	@$(RUN) -m ruff format --check .
-	@$(RUN) -m mypy conceptnb tools
+	@$(RUN) -m mypy conceptnb tools benchmarks
 	@$(VENV)/bin/lint-imports --no-cache --no-logo
 
 bench: setup  ## ratios of CPU time, measured side by side, into results/benchmarks.json
-	@$(RUN) -m tools.bench
+	@$(RUN) -m benchmarks
 
 pair: setup  ## generate notebooks/*.ipynb from the .md that people edit
 	@$(RUN) -m tools.book pair

@@ -9,8 +9,8 @@ import re
 
 import pytest
 
-from tools.bench import __main__ as command
-from tools.bench.measure import Benchmark, cpu_seconds, measured
+from benchmarks import __main__ as command
+from benchmarks.measure import Benchmark, cpu_seconds, measured
 
 
 def costs(*values):
@@ -34,7 +34,7 @@ def test_what_cannot_be_measured_is_refused(repeats, message):
 
 def test_costs_are_cpu_seconds_per_unit(monkeypatch):
     clock = iter([10.0, 16.0])
-    monkeypatch.setattr("tools.bench.measure.time.process_time", lambda: next(clock))
+    monkeypatch.setattr("benchmarks.measure.time.process_time", lambda: next(clock))
     assert cpu_seconds(lambda: None, units=3)() == 2.0
 
 
@@ -74,7 +74,7 @@ def test_a_part_that_is_not_there_is_refused(capsys):
 
 @pytest.mark.parametrize("part", command._parts())
 def test_every_part_has_benchmarks_with_two_ways(part):
-    found = importlib.import_module(f"tools.bench.{part}").benchmarks()
+    found = importlib.import_module(f"benchmarks.{part}").benchmarks()
     assert found
     for benchmark in found:
         assert callable(benchmark.run) and callable(benchmark.run_against)

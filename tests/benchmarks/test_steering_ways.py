@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from benchmarks.steering import random_matrix, score_whole
 from conceptnb.steering.scoring import AnswerScorer
 from conceptnb.steering.small_models import load_small_model
-from tools.bench.steering import random_matrix, score_whole
 
 
 @pytest.mark.parametrize("preface", ["", "Q: food of x? A: eats moss. "])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from benchmarks.measure import Benchmark, cpu_seconds
 from conceptnb.core.concepts import Concept
 from conceptnb.core.distributions import random_mixture, sample_one, sample_rejection
-from tools.bench.measure import Benchmark, cpu_seconds
 
 
 def benchmarks() -> list[Benchmark]:

@@ -7,8 +7,8 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsOneClassifier
 
+from benchmarks.measure import Benchmark, cpu_seconds
 from conceptnb.embeddings import clip, directions, shapes3d
-from tools.bench.measure import Benchmark, cpu_seconds
 
 
 def benchmarks() -> list[Benchmark]:

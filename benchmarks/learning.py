@@ -11,12 +11,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
+from benchmarks.measure import Benchmark, cpu_seconds
 from conceptnb.core.problems import PAPER_SEEDS, TABLE_1, Setting, draw_problem
 from conceptnb.learning.data import Stack, stack
 from conceptnb.learning.fitting import fit
 from conceptnb.learning.recipes import AUTHORS
 from conceptnb.learning.training import TrainingConfig
-from tools.bench.measure import Benchmark, cpu_seconds
 
 
 def benchmarks() -> list[Benchmark]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from tools.bench.measure import Benchmark
+from benchmarks.measure import Benchmark
 
 
 def benchmarks() -> list[Benchmark]:

@@ -17,6 +17,7 @@ from transformers import (
     Qwen2ForCausalLM,
 )
 
+from benchmarks.measure import Benchmark, cpu_seconds
 from conceptnb.steering.attention import find_heads
 from conceptnb.steering.intervention import Steering
 from conceptnb.steering.question_embeddings import TfidfEmbedding
@@ -26,7 +27,6 @@ from conceptnb.steering.small_models import make_tokenizer
 from conceptnb.steering.spans import encode_questions, pad
 from conceptnb.steering.steer import MatrixIntervention
 from conceptnb.steering.toy_corpora import make_toy_corpus
-from tools.bench.measure import Benchmark, cpu_seconds
 
 _ALPHAS = (1.0, 2.0, 3.0, 4.0, 6.0)
 _NEW_TOKENS = 8

@@ -6,13 +6,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from benchmarks import learning  # noqa: E402
 from conceptnb.core.problems import Setting, draw_problem  # noqa: E402
 from conceptnb.core.scores import r2  # noqa: E402
 from conceptnb.learning.data import stack  # noqa: E402
 from conceptnb.learning.fitting import fit  # noqa: E402
 from conceptnb.learning.recipes import AUTHORS  # noqa: E402
 from conceptnb.learning.training import TrainingConfig  # noqa: E402
-from tools.bench import learning  # noqa: E402
 
 
 @pytest.mark.slow

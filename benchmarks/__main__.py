@@ -1,4 +1,4 @@
-"""``python -m tools.bench``: measure every ratio and keep the table in results/benchmarks.json."""
+"""``python -m benchmarks``: measure every ratio and keep the table in results/benchmarks.json."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import time
 from pathlib import Path
 from typing import Any
 
+import benchmarks
+from benchmarks.measure import measured
 from conceptnb import results
-from tools import bench
-from tools.bench.measure import measured
 
 _TOOLS = ("measure", "__main__")
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure parts and print their rows; write the table where all were measured."""
-    parser = argparse.ArgumentParser(prog="python -m tools.bench", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(_parts())}")
     parser.add_argument("--repeats", type=int, help="pairs per row, in place of each row's own")
     parser.add_argument("--out", type=Path, help="file to write, also where parts are named")
@@ -51,14 +51,14 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parts() -> list[str]:
     """Return the modules of this folder that have benchmarks."""
-    found = (module.name for module in pkgutil.iter_modules(bench.__path__))
+    found = (module.name for module in pkgutil.iter_modules(benchmarks.__path__))
     return sorted(name for name in found if name not in _TOOLS)
 
 
 def _measure(parts: list[str], repeats: int | None) -> list[dict[str, Any]]:
     rows = []
     for part in parts:
-        for benchmark in importlib.import_module(f"tools.bench.{part}").benchmarks():
+        for benchmark in importlib.import_module(f"benchmarks.{part}").benchmarks():
             row = measured(part, benchmark, repeats)
             below = " BELOW" if row["ratio_median"] < (row["at_least"] or 0) else ""
             print(
