@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
@@ -32,7 +32,7 @@ _SHRINKAGE = 0.05  # own folders are small: pull covariances further to the aver
 
 def read_images(
     folder: str | Path,
-    labels: str | Path,
+    labels: str | Path | None = None,
     *,
     column: str = "file",
     factors: Sequence[str] | None = None,
@@ -42,6 +42,8 @@ def read_images(
 
     Parameters
     ----------
+    labels : path, optional
+        Without it all files of the folder are read, in the order of their names.
     column : str
         The column with names of files, relative to `folder`.
     factors : sequence of str, optional
@@ -51,7 +53,7 @@ def read_images(
     -------
     images : uint8 ndarray of shape (images, height, width, 3)
     labels : DataFrame
-        A column for each factor, a row for each image, values as text.
+        A row for each image: its labels, a column of text for each factor, or its name.
 
     Raises
     ------
@@ -59,91 +61,75 @@ def read_images(
         If a file is missing or no image, sizes are mixed, a label is missing, or a factor takes
         one value only or has a value of very few images; names file, column and row.
     """
-    table = read_table(labels, encoding)
-    require_columns(table, [column], labels)
-    chosen = _factors(table.drop(columns=column), factors, labels)
-    if (
-        twice := table[column].map(lambda name: (Path(folder) / name).resolve()).duplicated()
-    ).any():
+    if labels is None:
+        files = sorted(path.name for path in Path(folder).iterdir() if path.is_file())
+        table = chosen = pd.DataFrame({column: files})
+    else:
+        table = read_table(labels, encoding)
+        require_columns(table, [column, *(factors or [])], labels)
+        chosen = table[list(factors or table.columns.drop(column))]
+        _check_factors(chosen, f"{labels}, ")
+    source = labels or folder
+    twice = table[column].map(lambda name: (Path(folder) / name).resolve()).duplicated()
+    if twice.any():
         row = int(np.flatnonzero(twice)[0])
         raise ValueError(
-            f"{labels}, row {row + 2}: {table[column].iloc[row]!r} is in an earlier row already; "
+            f"{source}, row {row + 2}: {table[column].iloc[row]!r} is in an earlier row already; "
             "one would be learned from and the other judged by. Keep one row for each image"
         )
     found: list[Images] = []
     for row, name in enumerate(table[column], start=2):
-        found.append(_read_image(Path(folder) / name, f"{labels}, row {row}"))
+        found.append(_read_image(Path(folder) / name, f"{source}, row {row}"))
         if found[-1].shape != found[0].shape:
             sizes = [f"{image.shape[1]} x {image.shape[0]}" for image in (found[0], found[-1])]
             raise ValueError(
-                f"{labels}, row {row}: {name} is {sizes[1]} pixels, the images before are "
+                f"{source}, row {row}: {name} is {sizes[1]} pixels, the images before are "
                 f"{sizes[0]}. Scale or crop all to one size first"
             )
+    if not found:
+        raise ValueError(f"{folder} holds no images")
     return np.stack(found), chosen
 
 
-def read_labels(path: str | Path, factors: Sequence[str] | None = None) -> pd.DataFrame:
-    """Read labels of embeddings: a column for each factor, values as text, rows in their order.
+def save_directions(
+    directions: Mapping[str, ConceptDirections], path: str | Path, components: PCA | None = None
+) -> None:
+    """Write fitted directions of factors as safetensors: arrays, and classes as text.
 
-    ValueError as in `read_images`; `factors` are all columns by default.
+    Directions in principal `components` are written as those of what the components are of.
     """
-    return _factors(read_table(path), factors, path)
-
-
-def read_folder(folder: str | Path) -> tuple[list[str], Images]:
-    """Return the names of all files of a folder, in order, and their images, all of one size."""
-    files = sorted(path for path in Path(folder).iterdir() if path.is_file())
-    found = [_read_image(path, str(folder)) for path in files]
-    if len({image.shape for image in found}) != 1:
-        raise ValueError(f"{folder} has to hold images of one size, and nothing else")
-    return [path.name for path in files], np.stack(found)
-
-
-def save_directions(directions: Mapping[str, ConceptDirections], path: str | Path) -> None:
-    """Write fitted directions of factors as safetensors: arrays, and classes as text."""
     arrays = {}
     for name, concept in directions.items():
-        arrays[f"{name}/directions"] = np.ascontiguousarray(concept.directions_)
-        arrays[f"{name}/planes"] = np.ascontiguousarray(concept.planes_)
+        A, planes = concept.directions_, concept.planes_
+        if components is not None:
+            A = A @ components.components_
+            planes = planes + A @ components.mean_
+        arrays[f"{name}/directions"] = np.ascontiguousarray(A)
+        arrays[f"{name}/planes"] = np.ascontiguousarray(planes)
     classes = {name: concept.classes_.tolist() for name, concept in directions.items()}
     save_file(arrays, str(path), {"classes": json.dumps(classes)})
 
 
 def load_directions(path: str | Path) -> dict[str, ConceptDirections]:
     """Return what `save_directions` wrote; ValueError if the file holds no directions."""
+    found = {}
     try:
         with safe_open(str(path), "np") as file:
-            return {
-                name: fitted_directions(
-                    file.get_tensor(f"{name}/directions"),
-                    file.get_tensor(f"{name}/planes"),
-                    classes,
-                )
-                for name, classes in json.loads(file.metadata()["classes"]).items()
-            }
+            for name, classes in json.loads(file.metadata()["classes"]).items():
+                A = file.get_tensor(f"{name}/directions")
+                found[name] = concept = ConceptDirections(n_components=len(A))
+                concept.directions_, concept.planes_ = A, file.get_tensor(f"{name}/planes")
+                concept.classes_, concept.n_features_in_ = np.asarray(classes), A.shape[1]
     except (SafetensorError, KeyError, TypeError) as error:
         raise ValueError(f"{path} holds no directions: {error}") from None
-
-
-def fitted_directions(A: Array, planes: Array, classes: ArrayLike) -> ConceptDirections:
-    """Return a fitted estimator with directions (k, dimensions) and planes (values, k)."""
-    found = ConceptDirections(n_components=len(A))
-    found.directions_, found.planes_, found.classes_ = A, planes, np.asarray(classes)
-    found.n_features_in_ = A.shape[1]
     return found
 
 
-def _factors(
-    table: pd.DataFrame, factors: Sequence[str] | None, labels: str | Path
-) -> pd.DataFrame:
-    """Return the columns of labels, after a check of each."""
-    require_columns(table, factors or [], labels)
-    if table.empty or not len(table.columns):
-        raise ValueError(f"{labels} has no column of labels")
-    chosen = table[list(factors or table.columns)]
-    for name, cells in chosen.items():
-        _check_factor(cells, f"{labels}, column {name!r}")
-    return chosen
+def _check_factors(labels: pd.DataFrame, where: str = "labels, ") -> None:
+    if not len(labels.columns):
+        raise ValueError(f"{where}no column of labels is left")
+    for name, cells in labels.items():
+        _check_factor(cells.astype(str), f"{where}column {name!r}")
 
 
 def _check_factor(cells: pd.Series, where: str) -> None:
@@ -229,8 +215,9 @@ def learn_directions(
     Raises
     ------
     ValueError
-        If `embed` returns anything but one finite row for each image.
+        If `embed` returns anything but one finite row for each image, or as in `read_images`.
     """
+    _check_factors(labels)
     Z = as_points(embed(images), "embed(images)")
     if len(Z) != len(images):
         raise ValueError(f"embed returned {len(Z)} rows for {len(images)} images")

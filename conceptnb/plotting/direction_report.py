@@ -12,16 +12,10 @@ import pandas as pd
 from sklearn.decomposition import PCA
 
 from conceptnb.core.files import write_text
+from conceptnb.core.table_files import read_table, require_columns
 from conceptnb.core.validation import Array
-from conceptnb.embeddings.directions.estimator import ConceptDirections
-from conceptnb.embeddings.own_images import (
-    fitted_directions,
-    learn_directions,
-    read_images,
-    read_labels,
-    save_directions,
-)
-from conceptnb.plotting.html_report import Options, fill, load_rows, page, parse
+from conceptnb.embeddings.own_images import learn_directions, read_images, save_directions
+from conceptnb.plotting.html_report import Options, _fill, _load_rows, _page, _parse
 
 _FILES = ("report.html", "directions.safetensors", "apply.py", "values.csv")
 _OPTIONS: Options = (
@@ -37,16 +31,14 @@ _OPTIONS: Options = (
 
 def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     """Learn a direction for each factor; write report, directions, code that applies them."""
-    args = parse(parser, _OPTIONS, words, _FILES)
+    args = _parse(parser, _OPTIONS, words, _FILES)
     Z, labels, components, read = _read(args)
     report = learn_directions(Z, labels, embed=np.asarray, seed=args.seed)
-    save_directions(
-        {name: _of_pixels(found.concept, components) for name, found in report.factors.items()},
-        args.out / "directions.safetensors",
-    )
+    directions = {name: found.concept for name, found in report.factors.items()}
+    save_directions(directions, args.out / "directions.safetensors", components)
     template = "apply_embeddings.txt" if args.data.is_file() else "apply_images.txt"
     load = "from conceptnb.embeddings.clip import load_clip\n" if args.encoder else ""
-    code = fill(template, embed=read, load=load)
+    code = _fill(template, embed=read, load=load)
     write_text(args.out / "apply.py", code)
     first = next(iter(report.factors.values()))
     values = labels.assign(half=np.where(np.isin(np.arange(len(Z)), first.test), "judged", "fit"))
@@ -59,7 +51,7 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
         f"{name}: share of variance between values {found.eta2:.2f}"
         for name, found in report.factors.items()
     )
-    text = page(
+    text = _page(
         "report_directions.html",
         {"summary": report.summary(), "figure": (valuations_by_value(report), alt)},
         title=f"Directions in {args.data.name}",
@@ -80,14 +72,16 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
 def _read(args: argparse.Namespace) -> tuple[Array, pd.DataFrame, PCA | None, str]:
     """Return embeddings, labels, what made embeddings of pixels, and code to make new ones."""
     if not args.data.is_dir():
-        rows, labels = load_rows(args.data), read_labels(args.labels, args.factors)
+        rows, labels = _load_rows(args.data), read_table(args.labels)
+        require_columns(labels, args.factors or [], args.labels)
         if len(rows) != len(labels):
             raise ValueError(
                 f"{args.data} has {len(rows)} rows and {args.labels} {len(labels)}: give a row of "
                 "labels for each embedding, in the same order"
             )
+        code = "np.load(sys.argv[1])"
         try:
-            return rows.to_numpy(dtype=float), labels, None, "np.load(sys.argv[1])"
+            return rows.to_numpy(dtype=float), labels[args.factors or list(labels)], None, code
         except ValueError as error:
             raise ValueError(f"{args.data}: an embedding is numbers alone ({error})") from None
     images, labels = read_images(
@@ -103,11 +97,3 @@ def _read(args: argparse.Namespace) -> tuple[Array, pd.DataFrame, PCA | None, st
     pixels = images.reshape(len(images), -1) / 255.0
     components = PCA(min(30, *pixels.shape), svd_solver="full").fit(pixels)
     return components.transform(pixels), labels, components, "images.reshape(len(images), -1) / 255"
-
-
-def _of_pixels(concept: ConceptDirections, components: PCA | None) -> ConceptDirections:
-    """Return the directions that give pixels the valuations of their components."""
-    if components is None:
-        return concept
-    A = concept.directions_ @ components.components_
-    return fitted_directions(A, concept.planes_ + A @ components.mean_, concept.classes_)

@@ -55,7 +55,7 @@ _MISSING = ("", "na", "nan", "null", "none", "n/a")
 
 def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     """Read the tables, learn, and write report, learner, code that applies it, and valuations."""
-    args = parse(parser, _OPTIONS, words, _FILES)
+    args = _parse(parser, _OPTIONS, words, _FILES)
     rows, environment, left_out = _read(args)
     names = list(dict.fromkeys(environment))
     base = args.base or names[0]
@@ -85,7 +85,7 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     print(*(f"warning: {line}\n" for line in notes), sep="", end="", flush=True)
     report = learn_concepts(table, looked_for, encoder=args.encoder, seed=args.seed)
     report.learner.save(args.out / "concepts.safetensors")
-    code = fill("apply.txt", columns=table.columns, concepts=report.concepts)
+    code = _fill("apply.txt", columns=table.columns, concepts=report.concepts)
     write_text(args.out / "apply.py", code)
     found = pd.DataFrame(report.valuations, columns=report.concepts)
     found.insert(0, "environment", environment, allow_duplicates=True)
@@ -93,13 +93,13 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     found_since = [line for line in report.warnings if line not in notes]
     report.warnings[:] = notes + found_since
     command = shlex.join(["conceptnb", "learn", *words])
-    write_text(args.out / "report.html", _page(report, source, command, code))
+    write_text(args.out / "report.html", _learned_page(report, source, command, code))
     print(*(f"warning: {line}\n" for line in found_since), sep="", end="")
     print(f"wrote {', '.join(str(args.out / name) for name in _FILES)}")
     return 0
 
 
-def parse(
+def _parse(
     parser: argparse.ArgumentParser, options: Options, words: Sequence[str], files: Sequence[str]
 ) -> argparse.Namespace:
     """Parse a command's own options and ``--out``, ``--seed``, ``--force``; check its files."""
@@ -115,7 +115,7 @@ def parse(
 
 def _read(args: argparse.Namespace) -> tuple[pd.DataFrame, list[str], int]:
     """Return the numbers to learn from, each row's environment, and how many rows were left out."""
-    tables = {path.stem: load_rows(path) for path in args.tables}
+    tables = {path.stem: _load_rows(path) for path in args.tables}
     if len(tables) < len(args.tables):
         raise ValueError(f"{[str(path) for path in args.tables]} have to have different names")
     column = args.environment or ("environment" if len(tables) == 1 else None)
@@ -143,7 +143,7 @@ def _read(args: argparse.Namespace) -> tuple[pd.DataFrame, list[str], int]:
     return rows, kept, int((~whole).sum())
 
 
-def load_rows(path: Path) -> pd.DataFrame:
+def _load_rows(path: Path) -> pd.DataFrame:
     """Read a table: CSV as text, and parquet, npy or safetensors with one array as they are."""
     readers = {".csv": read_table, ".parquet": pd.read_parquet, ".npy": np.load}
     kind = path.suffix.lower()
@@ -193,7 +193,7 @@ def _numbers(cells: pd.DataFrame, path: Path, codes: Sequence[str] | None) -> pd
     return found.mask(given)
 
 
-def _page(report: ConceptReport, source: str, command: str, code: str) -> str:
+def _learned_page(report: ConceptReport, source: str, command: str, code: str) -> str:
     """Return the report as one HTML file that needs no other."""
     from conceptnb.plotting.reports import valuations_by_environment  # noqa: PLC0415 - matplotlib
 
@@ -208,7 +208,7 @@ def _page(report: ConceptReport, source: str, command: str, code: str) -> str:
         f"{name.removeprefix('mean ')} " + ", ".join(f"{e} {v:.2f}" for e, v in column.items())
         for name, column in means.items()
     )
-    return page(
+    return _page(
         "report_learn.html",
         {
             "summary": report.summary(),
@@ -226,7 +226,7 @@ def _page(report: ConceptReport, source: str, command: str, code: str) -> str:
     )
 
 
-def page(
+def _page(
     template: str,
     shown: Mapping[str, pd.DataFrame | tuple[Figure, str]],
     *,
@@ -254,11 +254,11 @@ def page(
     lines = "".join(f"<li>{html.escape(line)}</li>" for line in warnings)
     said = f'<ul class="said">{lines}</ul>' if lines else f'<p class="said none">{none}</p>'
     escaped = {key: html.escape(value) for key, value in text.items()}
-    body = fill(template, parts)
-    return fill("report.html", escaped, warnings=said, body=body, version=__version__)
+    body = _fill(template, parts)
+    return _fill("report.html", escaped, warnings=said, body=body, version=__version__)
 
 
-def fill(template: str, *given: Mapping[str, str], **more: object) -> str:
+def _fill(template: str, *given: Mapping[str, str], **more: object) -> str:
     """Return a file beside this module with its $names filled in."""
     file = Path(__file__).with_name(template)
     return Template(file.read_text(encoding="utf-8")).substitute(*given, **more)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from conceptnb.core.files import write_text
-from conceptnb.plotting.html_report import Options, fill, page, parse
+from conceptnb.plotting.html_report import Options, _fill, _page, _parse
 from conceptnb.steering.language_models import find_language_model, load_language_model
 from conceptnb.steering.questions import read_questions
 
@@ -28,7 +28,7 @@ _OPTIONS: Options = (
 
 def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     """Fit and judge steering; write report, mass-mean vector, code that applies it, and scores."""
-    args = parse(parser, _OPTIONS, words, _FILES)
+    args = _parse(parser, _OPTIONS, words, _FILES)
     if args.heads < 1 or not np.isfinite(args.alpha):
         raise ValueError(f"--heads {args.heads} has to be 1 or more, --alpha {args.alpha} finite")
     questions = read_questions(args.questions)
@@ -46,7 +46,7 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
         learned=f"mass mean shift, {args.heads} heads, alpha {args.alpha:g}",
     )
     place = str(Path(args.model).resolve()) if Path(args.model).exists() else args.model
-    code = fill("apply_steering.txt", model=repr(place))
+    code = _fill("apply_steering.txt", model=repr(place))
     write_text(args.out / "apply.py", code)
     write_text(args.out / "questions.csv", report.by_question().to_csv(index=False))
     summary = report.summary()
@@ -54,7 +54,7 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
         "Share of questions answered truly (MC1) by category and technique. Over all: "
         + ", ".join(f"{row.technique} {row.MC1}" for row in summary.itertuples())
     )
-    text = page(
+    text = _page(
         "report_steering.html",
         {"summary": summary, "figure": (choices_by_category(report), alt)},
         title=f"{args.model} steered by {args.questions.name}",
