@@ -16,7 +16,6 @@ __all__ = [
     "recovery",
     "reports",
     "steered",
-    "style",
     "summaries",
 ]
 

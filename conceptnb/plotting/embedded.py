@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from conceptnb.core.validation import Array
 from conceptnb.embeddings.directions.evaluation import ValuationTable
 from conceptnb.embeddings.shapes3d.factors import factor_labels, hue_to_rgb
-from conceptnb.plotting.style import (
+from conceptnb.plotting._style import (
     MUTED,
     PALETTE,
     Row,

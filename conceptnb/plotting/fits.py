@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from conceptnb.core.scores import match_columns
 from conceptnb.core.validation import Array
-from conceptnb.plotting.style import MUTED, PALETTE, new_figure, series_style, share_legend, styled
+from conceptnb.plotting._style import MUTED, PALETTE, new_figure, series_style, share_legend, styled
 
 _SHOWN = 400  # points per environment
 

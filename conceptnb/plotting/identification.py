@@ -17,7 +17,7 @@ from conceptnb.core.design import EnvironmentDesign
 from conceptnb.core.distributions import GaussianMixture, acceptance_rate
 from conceptnb.core.diversity import DiversityReport
 from conceptnb.core.validation import Array
-from conceptnb.plotting.style import (
+from conceptnb.plotting._style import (
     BLUES,
     FAINT,
     INK,

@@ -17,7 +17,7 @@ from conceptnb.core.conditioning import (
     matching_covariance,
 )
 from conceptnb.core.distributions import GaussianMixture
-from conceptnb.plotting.style import FAINT, INK, MUTED, PALETTE, new_figure, series_style, styled
+from conceptnb.plotting._style import FAINT, INK, MUTED, PALETTE, new_figure, series_style, styled
 
 
 @styled

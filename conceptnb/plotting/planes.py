@@ -19,8 +19,7 @@ from conceptnb.core.distributions import (
 )
 from conceptnb.core.mixing import Mixing
 from conceptnb.core.validation import Array, as_points
-from conceptnb.plotting.interactive import InteractiveFigure
-from conceptnb.plotting.style import (
+from conceptnb.plotting._style import (
     CARD,
     INK,
     MUTED,
@@ -30,6 +29,7 @@ from conceptnb.plotting.style import (
     share_legend,
     styled,
 )
+from conceptnb.plotting.interactive import InteractiveFigure
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

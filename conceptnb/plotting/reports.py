@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.figure import Figure
 
-from conceptnb.plotting.style import (
+from conceptnb.plotting._style import (
     INK,
     MUTED,
     PALETTE,

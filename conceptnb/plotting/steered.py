@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from conceptnb.plotting.style import Row, draw_grid, new_figure, series_style, share_legend, styled
+from conceptnb.plotting._style import Row, draw_grid, new_figure, series_style, share_legend, styled
 from conceptnb.studies import steering_analysis as analysis
 
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from conceptnb.core.validation import Array
-from conceptnb.plotting.style import (
+from conceptnb.plotting._style import (
     MUTED,
     PALETTE,
     draw_grid,

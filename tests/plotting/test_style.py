@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
-from conceptnb.plotting import style
+from conceptnb.plotting import _style as style
 
 PLOTTING = Path(style.__file__).parent
 

@@ -44,13 +44,13 @@ def test_the_package_keeps_the_contract(copy):
     [
         (
             "core/concepts.py",
-            "def _late():\n    from conceptnb.plotting import style\n    return style",
-            "conceptnb.core.concepts -> conceptnb.plotting.style",
+            "def _late():\n    from conceptnb.plotting import _style as style\n    return style",
+            "conceptnb.core.concepts -> conceptnb.plotting._style",
         ),
         (
             "studies/__init__.py",
-            "def _late():\n    import conceptnb.plotting.style",
-            "conceptnb.studies -> conceptnb.plotting.style",
+            "def _late():\n    import conceptnb.plotting._style",
+            "conceptnb.studies -> conceptnb.plotting._style",
         ),
         (
             "learning/__init__.py",
