@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from conceptnb.core.concepts import Concept
 from conceptnb.core.distributions import GaussianMixture
-from conceptnb.plotting import steered, style
+from conceptnb.plotting import _style, steered
 from conceptnb.plotting.interactive import InteractiveFigure
 from conceptnb.plotting.planes import conditioned_points
 from conceptnb.studies import steering_analysis as analysis
@@ -40,7 +40,7 @@ def _conditioning(base: GaussianMixture, concept: Concept) -> _Shown:
 @style.styled
 def _draw_folds() -> Figure:
     z = np.linspace(-2, 2, 201)
-    figure, [[ax]] = style.new_figure(height=3.0)
+    figure, [[ax]] = _style.new_figure(height=3.0)
     ax.plot(z, z, label="the valuation itself")
     ax.plot(z, np.abs(z + 0.1) - 0.1, "--", label="its fold at $b_1$")
     ax.set(xlabel="true valuation", ylabel="learned valuation")
@@ -55,7 +55,7 @@ def _draw_mixing(atoms: np.ndarray) -> Figure:
         return np.stack([u, z[1] + 0.5 * np.sin(1.6 * u)])
 
     views = {"Latent": lambda z: z, "Observed": bend, "Learned": lambda z: (atoms @ z)[::-1]}
-    figure, axes = style.new_figure(1, 3, height=2.8)
+    figure, axes = _style.new_figure(1, 3, height=2.8)
     for ax, (title, view) in zip(axes[0], views.items(), strict=True):
         for k, atom in enumerate(atoms):
             turned = np.outer([-atom[1], atom[0]], np.linspace(-2, 2, 101))
@@ -63,7 +63,7 @@ def _draw_mixing(atoms: np.ndarray) -> Figure:
                 line = view((b * atom / (atom @ atom))[:, None] + turned)
                 ax.plot(*line, style.LINES[k], c=style.PALETTE[k], lw=1.1, label=f"atom {k + 1}")
         ax.set(title=title, xlabel="1", ylabel="2", xticks=[], yticks=[])
-    style.share_legend(figure, 2, title="level lines")
+    _style.share_legend(figure, 2, title="level lines")
     return figure
 
 
@@ -73,18 +73,18 @@ def _draw_truth(delta: np.ndarray) -> Figure:
     unit = theta / np.linalg.norm(theta)
     ends = [delta, np.linalg.norm(delta) * unit, delta - (unit @ delta) * unit]
     labels = "shift $\\delta$", "probe $\\theta$", "left of $\\delta$ without $\\theta$"
-    figure, [[ax]] = style.new_figure(height=3.4)
+    figure, [[ax]] = _style.new_figure(height=3.4)
     for centre in (np.zeros(2), delta):
         ax.plot(*(centre[:, None] + [4 * np.cos(turn), np.sin(turn)]), color=style.MUTED, lw=1)
     for k, (label, end) in enumerate(zip(labels, ends, strict=True)):
         look = {"color": style.PALETTE[k], "ls": style.LINES[k], "marker": style.MARKERS[k]}
         ax.plot(*np.transpose([[0, 0], end]), label=label, markevery=[1], **look)
     ax.set(xlabel="first coordinate", ylabel="second coordinate", aspect="equal")
-    style.share_legend(figure, 3)
+    _style.share_legend(figure, 3)
     return figure
 
 
-def _steering(runs: Sequence[style.Row], techniques: Sequence[str], budget: float) -> _Shown:
+def _steering(runs: Sequence[_style.Row], techniques: Sequence[str], budget: float) -> _Shown:
     rows = list(map(dict, runs))
     start, curves = analysis.accuracy_at_choice(rows, analysis.BASELINE), {}
     for name in techniques:
