@@ -37,7 +37,7 @@ def _conditioning(base: GaussianMixture, concept: Concept) -> _Shown:
     return still, {**mixture, "atom": concept.A[0]}
 
 
-@style.styled
+@_style.styled
 def _draw_folds() -> Figure:
     z = np.linspace(-2, 2, 201)
     figure, [[ax]] = _style.new_figure(height=3.0)
@@ -48,7 +48,7 @@ def _draw_folds() -> Figure:
     return figure
 
 
-@style.styled
+@_style.styled
 def _draw_mixing(atoms: np.ndarray) -> Figure:
     def bend(z: np.ndarray) -> np.ndarray:
         u = z[0] + 0.5 * np.sin(1.6 * z[1])
@@ -61,13 +61,13 @@ def _draw_mixing(atoms: np.ndarray) -> Figure:
             turned = np.outer([-atom[1], atom[0]], np.linspace(-2, 2, 101))
             for b in np.arange(-1.5, 2, 0.5):
                 line = view((b * atom / (atom @ atom))[:, None] + turned)
-                ax.plot(*line, style.LINES[k], c=style.PALETTE[k], lw=1.1, label=f"atom {k + 1}")
+                ax.plot(*line, _style.LINES[k], c=_style.PALETTE[k], lw=1.1, label=f"atom {k + 1}")
         ax.set(title=title, xlabel="1", ylabel="2", xticks=[], yticks=[])
     _style.share_legend(figure, 2, title="level lines")
     return figure
 
 
-@style.styled
+@_style.styled
 def _draw_truth(delta: np.ndarray) -> Figure:
     theta, turn = delta / [16, 1], np.linspace(0, 2 * np.pi, 100)
     unit = theta / np.linalg.norm(theta)
@@ -75,9 +75,9 @@ def _draw_truth(delta: np.ndarray) -> Figure:
     labels = "shift $\\delta$", "probe $\\theta$", "left of $\\delta$ without $\\theta$"
     figure, [[ax]] = _style.new_figure(height=3.4)
     for centre in (np.zeros(2), delta):
-        ax.plot(*(centre[:, None] + [4 * np.cos(turn), np.sin(turn)]), color=style.MUTED, lw=1)
+        ax.plot(*(centre[:, None] + [4 * np.cos(turn), np.sin(turn)]), color=_style.MUTED, lw=1)
     for k, (label, end) in enumerate(zip(labels, ends, strict=True)):
-        look = {"color": style.PALETTE[k], "ls": style.LINES[k], "marker": style.MARKERS[k]}
+        look = {"color": _style.PALETTE[k], "ls": _style.LINES[k], "marker": _style.MARKERS[k]}
         ax.plot(*np.transpose([[0, 0], end]), label=label, markevery=[1], **look)
     ax.set(xlabel="first coordinate", ylabel="second coordinate", aspect="equal")
     _style.share_legend(figure, 3)
