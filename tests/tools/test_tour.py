@@ -13,8 +13,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("README.md", "CONTRIBUTING.md")
-PATH = re.compile(r"\b(?:conceptnb|tools|tests|book|notebooks|results)/[\w/.-]*\w")
-DOTTED = re.compile(r"\b(?:conceptnb|tools)(?:\.\w+)+")
+PATH = re.compile(r"\b(?:conceptnb|tools|benchmarks|tests|book|notebooks|results)/[\w/.-]*\w")
+DOTTED = re.compile(r"\b(?:conceptnb|tools|benchmarks)(?:\.\w+)+")
 MADE_BY_A_BUILD = re.compile(r"NAME|\.ipynb$|book/figures|book/times")
 
 
