@@ -18,6 +18,7 @@ from conceptnb.embeddings.own_images import learn_directions, read_images, save_
 from conceptnb.plotting.html_report import Options, _fill, _load_rows, _page, _parse
 
 _FILES = ("report.html", "directions.safetensors", "apply.py", "values.csv")
+_FIRST = ("factor", "accuracy", "chance", "shuffled labels", "η²")  # columns that a phone shows
 _OPTIONS: Options = (
     ("data", "CSV, parquet, npy or safetensors, an embedding per row; or a folder of images",
      {"type": Path, "metavar": "EMBEDDINGS|FOLDER"}),
@@ -53,7 +54,10 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     )
     text = _page(
         "report_directions.html",
-        {"summary": report.summary(), "figure": (valuations_by_value(report), alt)},
+        {
+            "summary": report.summary()[[*_FIRST, "values", "dimensions"]],
+            "figure": (valuations_by_value(report), alt),
+        },
         title=f"Directions in {args.data.name}",
         lead=f"{len(Z):,} rows in {Z.shape[1]} dimensions; {len(first.train):,} were learned from, "
         f"and {len(first.test):,} others are judged.",
