@@ -7,9 +7,9 @@ The exercise with the label ``ex-NAME`` has the check ``check.ex_NAME``::
     answer = ...
     check.ex_distance(answer)
 
-Each part of the book has a file PART.toml here for exercises that are words and numbers alone, and
-PART.py where some compute something, as ``_ex_NAME``. That one is imported when the first of its
-exercises is used, so that the first parts need no torch.
+Each part of the book has a file PART.toml here: exercises that are words and numbers alone, and the
+words and tolerances of those that compute something, as ``_ex_NAME`` in PART.py. That one is
+imported when the first of its exercises is used, so that the first parts need no torch.
 """
 
 from __future__ import annotations
@@ -38,18 +38,20 @@ def _parts() -> dict[str, Path]:
         if path.suffix in (".py", ".toml"):
             text = path.read_text(encoding="utf-8")
             for name in re.findall(r"^(?:\[|_|def _)(ex_\w+)", text, re.MULTILINE):
-                if name in found:
+                if name in found and path != found[name].with_suffix(".toml"):
                     raise RuntimeError(f"{name} is declared in {found[name].name} and {path.name}")
-                found[name] = path
+                found.setdefault(name, path)
     return found
 
 
 @cache
 def _load(name: str) -> Exercise:
     path = _parts()[name]
+    declared = tomllib.loads(path.with_suffix(".toml").read_text(encoding="utf-8")).get(name, {})
     if path.suffix == ".py":
-        return getattr(importlib.import_module(f"{__name__}.{path.stem}"), f"_{name}")
-    declared = tomllib.loads(path.read_text(encoding="utf-8"))[name]
+        exercise = getattr(importlib.import_module(f"{__name__}.{path.stem}"), f"_{name}")
+        vars(exercise).update(declared)
+        return exercise
     if "answer" not in declared:
         return Choice(declared)
     mistakes = {says: wrong for wrong, says in declared.pop("mistakes")}

@@ -17,10 +17,7 @@ from conceptnb.exercises.engine import Construction
 _ONCE = ([0], [1], [2], [0])
 
 
-@Construction.declare(
-    kind=EnvironmentDesign,
-    right="Every atom now has two environments and a contrast; the rank is 3, with four rows.",
-)
+@Construction.declare(kind=EnvironmentDesign)
 def _ex_once(design: EnvironmentDesign) -> str | None:
     """Look for Assumptions 4 and 5 in a design that extends [[0], [1], [2], [0]]."""
     if design.n_environments != len(_ONCE):
@@ -34,11 +31,7 @@ def _ex_once(design: EnvironmentDesign) -> str | None:
     return None if report.satisfied else "; ".join(report.problems()) + "."
 
 
-@Construction.declare(
-    kind=EnvironmentDesign,
-    right="Each atom alone, twice, at two valuations. It implies Assumption 4, as v M and v B can "
-    "be chosen freely, but not Assumption 5 in general: atoms may be nested.",
-)
+@Construction.declare(kind=EnvironmentDesign)
 def _ex_price_theorem_2(design: EnvironmentDesign) -> str | None:
     """Look for rank 2n of (M, B) with one atom per environment: Theorem 2."""
     if any(len(subset) > 1 for subset in design.subsets):
@@ -53,9 +46,7 @@ def _ex_price_theorem_2(design: EnvironmentDesign) -> str | None:
 # Theorem 1, step by step
 
 
-@Construction.declare(
-    right="Two atoms: both are in environment 2, one of them also in 1, and the other also in 3."
-)
+@Construction.declare()
 def _ex_count(answer: Any) -> str | None:
     """Compare the sizes of all unions, with columns in any order: Step 3."""
     M = np.asarray(answer)
@@ -76,11 +67,7 @@ def _ex_count(answer: Any) -> str | None:
 # When it fails
 
 
-@Construction.declare(
-    kind=EnvironmentDesign,
-    right="M has rank 2 and both atoms have a contrast. One of them still never occurs without "
-    "the other, so Assumption 5 fails; the concepts are identifiable all the same.",
-)
+@Construction.declare(kind=EnvironmentDesign)
 def _ex_repair(design: EnvironmentDesign, old: list[list[int]]) -> str | None:
     """Look for Assumption 4 in a design that adds one environment to those given."""
     if [set(S) for S in design.subsets[: len(old)]] != [set(S) for S in old]:
@@ -95,10 +82,7 @@ def _ex_repair(design: EnvironmentDesign, old: list[list[int]]) -> str | None:
 # Conditioning three ways
 
 
-@Construction.declare(
-    kind=GaussianMixture,
-    right="The first two are equal by independence. The third agrees with them where p(v) is flat.",
-)
+@Construction.declare(kind=GaussianMixture)
 def _ex_cannot_tell(base: GaussianMixture) -> str | None:
     """Compare the measures of Appendix C for the atom (1, 0), b = 1, σ² = 0.1."""
     if base.means.shape[1] != 2:

@@ -17,9 +17,6 @@ from conceptnb.exercises.engine import Construction, Value
 
 _ex_best_voice = Value(  # the best MC1 with one source, and with one for each category
     lambda by_source: [by_source.mean(axis=1).max(), by_source.max(axis=0).mean()],
-    atol=0.002,
-    entries="one source for all, one source per category",
-    right="A steering vector is like one source for all; a matrix may be like one per category.",
     mistakes={
         "For one source, average over categories, then take the best.": lambda x: x[[1, 1]],
         "By category, take the best source in each column; then average.": lambda x: x[[0, 0]],
@@ -28,10 +25,7 @@ _ex_best_voice = Value(  # the best MC1 with one source, and with one for each c
 
 
 @Value.declare(
-    atol=0.002,
-    entries="more popular, less popular",
-    right="As expected if the model has learned how often each falsehood is told.",
-    mistakes={"That is the mean over all questions, twice.": lambda x: np.full(2, x.mean())},
+    mistakes={"That is the mean over all questions, twice.": lambda x: np.full(2, x.mean())}
 )
 def _ex_popularity(corpus: Any, mc1: Array) -> Array:
     """Return the mean MC1 of questions by popularity of their first misconception."""
@@ -44,10 +38,7 @@ def _ex_popularity(corpus: Any, mc1: Array) -> Array:
 
 
 @Value.declare(
-    rtol=0.0,
-    atol=0.005,
-    right="The probe carries over to categories about which another source is truthful.",
-    mistakes={"That is chance. Does the probe reach it, exceed it, or fall below it?": 0.5},
+    mistakes={"That is chance. Does the probe reach it, exceed it, or fall below it?": 0.5}
 )
 def _ex_carry_over(x: Array, true: NDArray[np.bool_], first: NDArray[np.bool_]) -> float:
     """Return the balanced accuracy, on other categories, of a probe of the first (E.1)."""
@@ -60,9 +51,7 @@ def _ex_carry_over(x: Array, true: NDArray[np.bool_], first: NDArray[np.bool_]) 
 _TEXTS = ("food of brask?", "soil of mulin?", "any other question", "food of kral?")
 
 
-@Construction.declare(
-    right="All questions get the same weight, so the matrix gives the mean: a steering vector."
-)
+@Construction.declare()
 def _ex_constant(embedding: Callable[[list[str]], Any]) -> str | None:
     """Look for a constant λ, which makes the matrix the mass mean shift: E.3."""
     if not callable(embedding):
@@ -79,9 +68,6 @@ def _ex_constant(embedding: Callable[[list[str]], Any]) -> str | None:
 
 _ex_real_heads = Value(  # best of all heads, that of the shuffled labels, and how many exceed it
     lambda heads, shuffled: [heads.max(), shuffled.max(), (heads > shuffled.max()).sum()],
-    rtol=1e-3,
-    entries="best head, best with shuffled labels, number of heads above that",
-    right="The best of many heads at chance is above chance: compare with the best of the control.",
     mistakes={
         "The other way round: the trained labels come first.": lambda x: x[[1, 0, 2]],
         "The third is a number of heads, not a share.": lambda x: x / np.array([1, 1, 270]),

@@ -17,11 +17,7 @@ from conceptnb.studies.limits_report import study_rows
 # The contrastive algorithm
 
 
-@Construction.declare(
-    shape=(5,),
-    entries="one gap for each of five generators",
-    right="A gap of zero: few starts reached the same loss. A large one: they ended higher.",
-)
+@Construction.declare(shape=(5,))
 def _ex_fewer_starts(gaps: Array) -> str | None:
     """Look at losses of few starts minus those of many, which are never negative."""
     if gaps.min() < -1e-3:
@@ -37,14 +33,10 @@ _STUCK = 0.005  # nats above the oracle's held-out loss
 
 
 @Value.declare(
-    rtol=0,
-    atol=0.1,
-    entries="authors' protocol, best estimator",
-    right="The loss shows which runs are stuck; the search by atoms leaves none.",
     mistakes={
         "Count runs, not rows: every row has five.": lambda x: np.ceil(x / 5),
         "There are thirty linear runs of each: count those above, not below.": lambda x: 30 - x,
-    },
+    }
 )
 def _ex_stuck_runs() -> list[int]:
     """Count linear runs well above the oracle, by the stored losses of Tables 1 and 7."""
@@ -60,13 +52,11 @@ def _ex_stuck_runs() -> list[int]:
 
 
 @Value.declare(
-    rtol=0.02,
-    right="Noise explains most of the loss in R²: regression on the truth loses it, too.",
     mistakes={
         "That is the ratio of R², not of distances from one.": lambda _: truediv(*_noisiest()),
         "The other way round: the ceiling's distance over the learner's.": lambda x: 1 / x,
         "That is the ceiling's distance: divide it by the learner's.": lambda _: 1 - _noisiest()[1],
-    },
+    }
 )
 def _ex_noise_ceiling() -> float:
     """Return which share of the loss in R² the noise explains, from the stored study."""
@@ -84,11 +74,7 @@ def _noisiest() -> tuple[float, float]:
 # What the metrics mean
 
 
-@Construction.declare(
-    shape=lambda folded, true: true.shape,
-    right="It has the absolute values. No permutation, scale and shift undoes the fold, so an "
-    "identifiability theorem has to count it as a failure.",
-)
+@Construction.declare(shape=lambda folded, true: true.shape)
 def _ex_folded(target: Array, folded: Array, true: Array) -> str | None:
     """Compare with what a folded representation matches, computed from the truth."""
     found = mcc(target, folded)
@@ -102,9 +88,7 @@ def _ex_folded(target: Array, folded: Array, true: Array) -> str | None:
 # Against baselines
 
 
-@Construction.declare(
-    shape=(3, 3), right="R² is still one: no invertible map changes it. MCC does change."
-)
+@Construction.declare(shape=(3, 3))
 def _ex_pca_r2(Q: Array) -> str | None:
     """Look for an invertible map that mixes: MCC changes, R² does not."""
     if np.linalg.cond(Q) > 1e6:
@@ -114,9 +98,7 @@ def _ex_pca_r2(Q: Array) -> str | None:
     return None
 
 
-@Construction.declare(
-    right="Independent, with at most one Gaussian: that is all that ICA needs of latents."
-)
+@Construction.declare()
 def _ex_ica_works(answer: Any) -> str | None:
     """Look for independent latents that are not Gaussian, by their moments."""
     Z = np.asarray(answer)
@@ -136,11 +118,7 @@ def _ex_ica_works(answer: Any) -> str | None:
     return seen if gaussian.sum() > 1 else None
 
 
-@Construction.declare(
-    shape=(3,),
-    entries="R² at three sample sizes",
-    right="The ceiling is that of this encoder at this number of samples only.",
-)
+@Construction.declare(shape=(3,))
 def _ex_ceiling(scores: Array) -> str | None:
     """Look for R² that does not fall as samples grow, beyond what seeds do to it."""
     if scores.max() > 1:

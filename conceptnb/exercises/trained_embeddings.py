@@ -21,9 +21,6 @@ from conceptnb.exercises.engine import Construction, Value
 
 _ex_linear = Value(  # the fourth image of a square of hues, which the chapter has rendered
     lambda rendered: rendered,
-    rtol=0,
-    atol=3,
-    right="Three images of a square give the fourth, so 480 sets of masks give all 480,000.",
     mistakes={
         "One image too many: subtract the one that has both of the old hues.": lambda x: 2 * x
     },
@@ -33,10 +30,7 @@ _OPEN = "some coloured {} on coloured floor by coloured wall seen from anywhere"
 _SHAPES = ("cube", "cylinder", "ball", "ellipsoid")
 
 
-@Construction.declare(
-    kind=list,
-    right="Each names one value and leaves everything else open: a caption as an environment.",
-)
+@Construction.declare(kind=list)
 def _ex_vague(answer: Any) -> str | None:
     """Look for captions that name one shape each and leave the rest open: Section 6."""
     if len(answer) != 4 or not all(isinstance(text, str) for text in answer):
@@ -57,9 +51,7 @@ def _ex_vague(answer: Any) -> str | None:
 # Concepts in CLIP space
 
 
-@Construction.declare(
-    right="The same direction: the loss is convex, so every solver finds the same minimum."
-)
+@Construction.declare()
 def _ex_scikit(answer: Any, ours: Array) -> str | None:
     """Compare one pair's coefficients with those of all pairs: Appendix D.1."""
     theirs = np.asarray(answer)
@@ -79,9 +71,7 @@ def _ex_scikit(answer: Any, ours: Array) -> str | None:
     return None
 
 
-@Construction.declare(
-    kind=str, right="It uses the order. The others use only that values differ, and find an arc."
-)
+@Construction.declare(kind=str)
 def _ex_four_ways(word: str, correlations: Mapping[str, float]) -> str | None:
     """Look for the method of largest correlation."""
     if word.strip().lower() not in correlations:
@@ -95,10 +85,7 @@ def _ex_four_ways(word: str, correlations: Mapping[str, float]) -> str | None:
 
 
 @Value.declare(
-    atol=0.002,
-    entries="the larger, the smaller",
-    right="An invertible map of either side changes nothing: the freedom that Theorem 1 leaves.",
-    mistakes={"These are the squares: a regression explains ρ² of the variance.": lambda x: x**2},
+    mistakes={"These are the squares: a regression explains ρ² of the variance.": lambda x: x**2}
 )
 def _ex_canonical(first: Array, second: Array) -> Array:
     """Return canonical correlations, cosines of angles between the spaces of columns."""
@@ -107,9 +94,7 @@ def _ex_canonical(first: Array, second: Array) -> Array:
 
 
 @Value.declare(
-    atol=0.01,
-    right="The rest of the overall correlation is due to the factor, which both represent.",
-    mistakes={"That is the overall correlation: the means of values are still in it.": 0.828956},
+    mistakes={"That is the overall correlation: the means of values are still in it.": 0.828956}
 )
 def _ex_within(x: Array, y: Array, labels: NDArray[np.intp]) -> float:
     """Return the correlation of what is left when the mean of each value is subtracted."""
@@ -128,11 +113,7 @@ def _wheel(order: NDArray[np.intp]) -> Array:
     return np.column_stack([np.cos(angle), np.sin(angle)])
 
 
-@Construction.declare(
-    shape=(10,),
-    entries="ten hues",
-    right="Neighbours in the list are neighbours in the plane. Are they neighbours in colour?",
-)
+@Construction.declare(shape=(10,))
 def _ex_circular(mine: Array, planes: Array) -> str | None:
     """Look for the cyclic order of the planes, from anywhere and either way round."""
     if sorted(mine.tolist()) != list(range(10)):
@@ -148,14 +129,10 @@ def _ex_circular(mine: Array, planes: Array) -> str | None:
 
 
 @Value.declare(
-    rtol=0,
-    atol=0.03,
-    entries="true order, shuffled order",
-    right="The first number has to be judged beside this control.",
     mistakes={
         "The second wheel is to be fitted on order[hue], too.": lambda x: x[[0, 0]],
         "That is the share of errors.": lambda x: 1 - x,
-    },
+    }
 )
 def _ex_asked_wheel(Z: Array, hue: NDArray[np.intp], seen: Array, asked: NDArray[np.intp]) -> Array:
     """Return the accuracy of two least-squares wheels, by scikit-learn."""
@@ -167,13 +144,7 @@ def _ex_asked_wheel(Z: Array, hue: NDArray[np.intp], seen: Array, asked: NDArray
     return np.array(found)
 
 
-@Value.declare(
-    rtol=0,
-    atol=0.03,
-    entries="one direction, two",
-    right="Along one direction, some of the ten clusters of a plane overlap.",
-    mistakes={"Two components: n_components=2 for the second.": lambda x: x[[0, 0]]},
-)
+@Value.declare(mistakes={"Two components: n_components=2 for the second.": lambda x: x[[0, 0]]})
 def _ex_other_encoder(
     Z: Array, hue: NDArray[np.intp], seen: Array, asked: NDArray[np.intp]
 ) -> Array:
@@ -187,11 +158,7 @@ def _ex_other_encoder(
 # Controls, text and arithmetic
 
 
-@Construction.declare(
-    shape=np.shape,
-    entries="one cosine for each of six pairs of shapes, the attribute same",
-    right="A random image encoder and a random text encoder are unrelated; training aligns them.",
-)
+@Construction.declare(shape=np.shape)
 def _ex_untrained_text(cosines: Array, trained: Array) -> str | None:
     """Look for cosines of unrelated directions: near zero, not the trained."""
     if not (np.abs(cosines) <= 1).all():
@@ -205,8 +172,6 @@ def _ex_untrained_text(cosines: Array, trained: Array) -> str | None:
 
 _ex_captions_move = Value(  # the share of the diagonal of the table of seen against wanted shapes
     lambda seen, wanted: np.mean(seen == wanted[:, 4]),
-    atol=0.002,
-    right="A move found from images changes the shape that captions name: a shared concept.",
     mistakes={
         "Column 3 is the scale; the shape is column 4.": 0.4,
         "That is the share of errors.": lambda x: 1 - x,
@@ -214,11 +179,7 @@ _ex_captions_move = Value(  # the share of the diagonal of the table of seen aga
 )
 
 
-@Construction.declare(
-    shape=lambda start, moved: start.shape,
-    entries="embeddings after the move",
-    right="Compare the share of wanted shapes with that of the move along the concept.",
-)
+@Construction.declare(shape=lambda start, moved: start.shape)
 def _ex_random_move(mine: Array, start: Array, moved: Array) -> str | None:
     """Look for moves of the same lengths in independent directions."""
     steps, old = mine - start, moved - start
@@ -236,12 +197,9 @@ def _ex_random_move(mine: Array, start: Array, moved: Array) -> str | None:
 
 
 @Value.declare(
-    rtol=0.05,
-    atol=1e-4,
-    right="Two directions separate three planes that one confuses where their zero is shifted.",
     mistakes={
         "The other way round: accuracy with two dimensions minus that with one.": lambda x: -x
-    },
+    }
 )
 def _ex_tense_dimensions(Z: Any, labels: Any, groups: Any) -> float:
     """Return what a second dimension adds to accuracy in new groups."""
@@ -249,11 +207,7 @@ def _ex_tense_dimensions(Z: Any, labels: Any, groups: Any) -> float:
     return float(two.mean() - one.mean())
 
 
-@Value.declare(
-    rtol=0.02,
-    right="The direction was right; the step was too short.",
-    mistakes={"That is the share that does not arrive.": lambda x: 1 - x},
-)
+@Value.declare(mistakes={"That is the share that does not arrive.": lambda x: 1 - x})
 def _ex_longer_step(Z: Any, grid: Any) -> float:
     """Return the share that arrives after twice the step of the other topics."""
     number, topic = grid.column("number"), grid.column("topic")
@@ -271,7 +225,6 @@ def _ex_longer_step(Z: Any, grid: Any) -> float:
 
 _ex_best_of_many = Value(  # the largest η², the squared correlation with a label of two values
     lambda noise, labels: max(float(np.corrcoef(column, labels)[0, 1] ** 2) for column in noise.T),
-    right="Matched and judged on the same samples, noise scores several times its average.",
     mistakes={
         "That is one over the number of samples minus one: a single column's average.": 1 / 59,
         "That is η² of a column that determines the label; these are noise.": 1.0,

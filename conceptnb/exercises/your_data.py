@@ -12,10 +12,7 @@ from conceptnb.exercises.engine import Construction
 # A table of environments
 
 
-@Construction.declare(
-    kind=dict,
-    right="Rank 3, and every concept twice or more. That is needed for Assumption 4, not enough.",
-)
+@Construction.declare(kind=dict)
 def _ex_plan(looked_for: Mapping[str, Any]) -> str | None:
     """Look for Assumption 4: the rank of M, and each concept in two environments."""
     if not all(isinstance(names, list | tuple) for names in looked_for.values()):

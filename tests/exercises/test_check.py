@@ -172,13 +172,16 @@ def test_mistakes_of_yes_and_no_may_be_written_as_ones_and_zeros():
 
 def test_the_names_read_off_the_sources_are_those_that_the_parts_declare():
     folder = Path(check.__file__).parent
-    texts = [path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.toml"))]
-    declared = [name for text in texts for name in tomllib.loads(text)] + [
-        name.removeprefix("_")
+    texts = {p.stem: tomllib.loads(p.read_text(encoding="utf-8")) for p in folder.glob("*.toml")}
+    computed = [
+        (module.name, name.removeprefix("_"))
         for module in pkgutil.iter_modules(check.__path__)
         for name in vars(importlib.import_module(f"{check.__name__}.{module.name}"))
         if name.startswith("_ex_")
     ]
+    words = [texts[part].pop(name) for part, name in computed if name in texts.get(part, {})]
+    assert {key for said in words for key in said} == {"right", "entries", "rtol", "atol"}
+    declared = [name for _, name in computed] + [name for part in texts.values() for name in part]
     assert len(texts) == len({page.name[0] for page in (ROOT / "notebooks").glob("[0-5]*.md")})
     assert len(declared) == len(set(declared))
     assert set(declared) == set(EXERCISES)
