@@ -6,6 +6,7 @@ from operator import truediv
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.stats import kurtosis, skew
 
 from conceptnb import results
@@ -125,3 +126,13 @@ def _ex_ceiling(scores: Array) -> str | None:
         return "R² cannot exceed one."
     falls = not scores[0] < scores[2] + 0.005
     return "R² falls with more samples: is it taken on the same fresh points Z?" if falls else None
+
+
+# Problems that others posed
+
+
+@Value.declare(mistakes={"That is the share within models: subtract it from one.": lambda x: 1 - x})
+def _ex_models_or_starts(runs: Any) -> float:
+    """Return the share of the variance over runs that lies between models."""
+    scores = pd.DataFrame(runs).pivot(index="seed", columns="start", values="mcc").to_numpy()
+    return float(scores.mean(axis=1).var() / scores.var())

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from conceptnb.core.validation import Array
 from conceptnb.plotting._style import (
+    INK,
     MUTED,
     PALETTE,
     Row,
@@ -80,6 +81,27 @@ def cost_by_dimension(rows: Sequence[Row]) -> Figure:
         ax.plot(dimensions, values, **series_style(k))
         ax.set(title=titles[name], xlabel="latent dimension", xticks=dimensions,
                ylim=(0, 1.15 * max(values)))  # fmt: skip
+    return figure
+
+
+@styled
+def scores_against_time(runs: Sequence[Row], published: Mapping[str, Row]) -> Figure:
+    """Draw the MCC of every run of `cauca` against its CPU seconds, beside what is published."""
+    methods = list(dict.fromkeys(run["method"] for run in runs))
+    settings = dict.fromkeys((run["scm"], run["n"], run["layers"]) for run in runs)
+    figure, axes = new_figure(1, len(settings), height=4.1, sharey=True)
+    for ax, setting in zip(axes[0], settings, strict=True):
+        own = [run for run in runs if (run["scm"], run["n"], run["layers"]) == setting]
+        for k, method in enumerate(methods):
+            seen = [(run["cpu_seconds"], run["mcc"]) for run in own if run["method"] == method]
+            style = series_style(k, "color", "marker") | {"linestyle": "", "markersize": 4}
+            ax.plot(*np.reshape(seen, (-1, 2)).T, label=method, **style)
+        theirs = published[", ".join(map(str, setting))]
+        ax.plot(theirs["seconds"], theirs["mcc"], "*", color=INK, markersize=11, label="published")
+        ax.set(title=f"{setting[0]}, {setting[2]} layers", xscale="log", xlim=(0.3, 1e5))
+    axes[0, 0].set_ylabel("MCC")
+    axes[0, len(settings) // 2].set_xlabel("seconds per fit")
+    share_legend(figure, 3)
     return figure
 
 

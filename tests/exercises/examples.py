@@ -156,6 +156,15 @@ _LEARNING = {
             "numbers": ["a"] * 3,
         },
     ),
+    "ex_models_or_starts": Example(
+        given=(
+            [
+                {"seed": m, "start": s, "mcc": 0.8 + 0.05 * m + 0.01 * (s - m) ** 2}
+                for m in range(4)
+                for s in range(3)
+            ],
+        ),
+    ),
     "ex_ceiling": Example(
         right=np.array([0.95, 0.97, 0.98]),
         wrong={

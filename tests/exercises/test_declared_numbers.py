@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.linalg import null_space
+from scipy.stats import norm
 
 from conceptnb import exercises as check
 from conceptnb.core.design import paper_design
@@ -48,6 +49,27 @@ def test_the_ratio_of_step_5():
     assert np.allclose((w * (z - B[:, None])).sum(axis=0), 0)
     above, below = B @ w, w.sum(axis=0)
     agrees("ex_denominator", above / below, above, below, below / above)
+
+
+def test_log_odds_of_an_intervention():
+    z = np.array([-1.0, 0.0, 1.0])
+    ratio = norm.logpdf(z, 2) - norm.logpdf(z)
+    agrees("ex_shifted_root", np.polyfit(z, ratio, 2).round(9), [-0.5, 2, -2])
+    before, after = norm.logpdf(1, -2 / 2), norm.logpdf(1, 2)
+    constant = norm.logpdf(0)
+    agrees(
+        "ex_with_parent",
+        after - before,
+        after - constant,
+        after + before - 2 * constant,
+        before - after,
+    )
+
+
+def test_three_layers_that_bend():
+    slopes = [1 - np.tanh(x) ** 2 + 0.1 for x in (0, 3)]
+    ratio = slopes[0] / slopes[1]
+    agrees("ex_compression", ratio**3, ratio, 3 * ratio, (slopes[0] / 0.1) ** 3)
 
 
 def test_the_seed_whose_weakest_valuation_varies_least():

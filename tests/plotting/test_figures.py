@@ -231,6 +231,14 @@ CASES = {
     "recovery.cost_by_dimension": ([{"dz": d, "cpu_seconds": d, "peak_gb": 1.0} for d in (3, 6)],),
     "recovery.scores_by_level": (limit_rows([2, 4, 8]), "number of atoms"),
     "recovery.scores_by_method": (setting_rows(method="PCA") + setting_rows(method="ICA"),),
+    "recovery.scores_against_time": (
+        [
+            {"scm": "linear", "n": 4, "layers": k, "method": m, "mcc": 0.9, "cpu_seconds": k * 9}
+            for k in (2, 3)
+            for m in ("ours", "supervised")
+        ],
+        {f"linear, 4, {k}": {"mcc": 0.8, "seconds": 9000} for k in (2, 3)},
+    ),
     "recovery.tables_1_and_7": (paper_rows(), {"ours": setting_rows()}),
     "reports.choices_by_category": (question_report(),),
     "reports.valuations_by_environment": (environment_report(),),
