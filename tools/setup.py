@@ -22,9 +22,8 @@ _OLDEST = (3, 11)
 def main(arguments: list[str] | None = None) -> None:
     """Set the environment up unless its stamp says that nothing has changed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument(
-        "folder", nargs="?", default=".venv", help="made in the checkout (default: .venv)"
-    )
+    said = "made in the checkout (default: .venv)"
+    parser.add_argument("folder", nargs="?", default=".venv", help=said)
     folder = parser.parse_args(arguments).folder
     if sys.version_info < _OLDEST:
         sys.exit(

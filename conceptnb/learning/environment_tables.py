@@ -177,15 +177,11 @@ class ConceptReport:
 
     def summary(self) -> pd.DataFrame:
         """Return a row for each environment: rows, separation, mean learned valuations."""
-        learned = self.valuations
-        rows = []
-        for e, (name, count) in enumerate(self.table.counts.items()):
-            means = learned[self.table.environment == e].mean(axis=0)
-            row: dict[str, object] = {"environment": name, "rows": count}
-            row["separation"] = round(self.separation[name], 3) if e else None
-            shown = zip(self.concepts, means.round(2).tolist(), strict=True)
-            rows.append(row | {f"mean {concept}": mean for concept, mean in shown})
-        return pd.DataFrame(rows)
+        counts = self.table.counts
+        rows = pd.DataFrame({"environment": list(counts), "rows": list(counts.values())})
+        rows["separation"] = rows["environment"].map(self.separation).round(3)
+        learned = pd.DataFrame(self.valuations, columns=self.concepts).add_prefix("mean ")
+        return rows.join(learned.groupby(self.table.environment).mean().round(2))
 
 
 def learn_concepts(
@@ -227,10 +223,8 @@ def learn_concepts(
     found = match_columns(first, second)
     agreement = {concepts[i]: float(abs(r)) for i, r in zip(found[0], found[2], strict=True)}
     report = ConceptReport(table, concepts, fit(np.arange(len(table.X))), separation, agreement)
-    report.warnings.extend(table.suspicious_columns())
-    report.warnings.extend(_about_design(targets, concepts))
-    report.warnings.extend(_about_data(report))
-    report.warnings.extend(_about_support(table))
+    report.warnings.extend([*table.suspicious_columns(), *_about_design(targets, concepts)])
+    report.warnings.extend([*_about_data(report), *_about_support(table)])
     report.warnings.extend(_about_valuations(report, targets))
     return report
 

@@ -78,14 +78,12 @@ def couplings(concepts: Sequence[Concept], correlations: Sequence[float]) -> Fig
 def environments_against_dimension(n: int, largest: int) -> Figure:
     """Draw the number of environments that suffices for n atoms, by latent dimension."""
     d_z = np.unique(np.geomspace(n, largest, 60).astype(int))
-    figure, axes = new_figure(height=3.3)
+    figure, [[ax]] = new_figure(height=3.3)
     for k, (name, count) in enumerate(environments_needed(n, d_z).items()):
-        axes[0, 0].plot(d_z, count, **series_style(k, "color", "linestyle"), label=name)
-    axes[0, 0].set(
-        xscale="log", yscale="log", xlabel="latent dimension", ylabel="environments, with the base",
-        title=f"To learn {n} atoms",
-    )  # fmt: skip
-    axes[0, 0].legend()
+        ax.plot(d_z, count, **series_style(k, "color", "linestyle"), label=name)
+    ax.set(title=f"To learn {n} atoms", xscale="log", yscale="log")
+    ax.set(xlabel="latent dimension", ylabel="environments, with the base")
+    ax.legend()
     return figure
 
 

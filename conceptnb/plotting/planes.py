@@ -207,20 +207,12 @@ def _plotly_planes(pieces: list[_Piece], arrow: Array) -> go.Figure:
     figure.add_scatter3d(
         x=x, y=y, z=z, mode="lines+text", text=["", "a"], name="the atom a", line=line
     )
-    figure.update_layout(
-        paper_bgcolor=CARD,
-        font_color=INK,
-        margin={"l": 0, "r": 0, "t": 0, "b": 0},
-        legend={"x": 0, "y": 1, "itemsizing": "constant"},
-        scene={
-            "aspectmode": "cube",
-            "camera_eye": {"x": 1.3, "y": -1.7, "z": 0.6},
-            **{
-                f"{axis}axis": {"title": {"text": f"z<sub>{i}</sub>"}, "backgroundcolor": CARD}
-                for i, axis in enumerate("xyz", start=1)
-            },
-        },
-    )
+    figure.update_layout(paper_bgcolor=CARD, font_color=INK, margin=dict.fromkeys("lrtb", 0))
+    figure.update_layout(legend={"x": 0, "y": 1, "itemsizing": "constant"})
+    figure.update_scenes(aspectmode="cube", camera_eye={"x": 1.3, "y": -1.7, "z": 0.6})
+    for i, axis in enumerate("xyz", start=1):
+        look = {"title": {"text": f"z<sub>{i}</sub>"}, "backgroundcolor": CARD}
+        figure.update_scenes({f"{axis}axis": look})
     return figure
 
 

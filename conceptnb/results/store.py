@@ -6,6 +6,7 @@ import html
 import json
 import platform
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from datetime import date
 from importlib.metadata import PackageNotFoundError, version
@@ -184,8 +185,6 @@ def folder() -> Path:
 def _versions() -> dict[str, str]:
     found = {"python": platform.python_version(), "conceptnb": __version__}
     for name in _VERSIONS:
-        try:
+        with suppress(PackageNotFoundError):
             found[name] = version(name)
-        except PackageNotFoundError:
-            continue
     return found

@@ -126,6 +126,7 @@ def _refuse_what_is_steered_wrongly(model: PreTrainedModel) -> None:
     """Raise ValueError for models in which hooks do not run, or run in the wrong place."""
     kind, config = model.config.model_type, model.config
     compiled = hasattr(model, "_orig_mod") or getattr(model, "_compiled_call_impl", None)
+    sliced = vars(config).get("slow_but_exact")
     adapted = any(hasattr(part, "lora_A") for part in model.modules())
     reasons = {
         "is in training mode, with dropout: call model.eval()": model.training,
@@ -134,9 +135,7 @@ def _refuse_what_is_steered_wrongly(model: PreTrainedModel) -> None:
         "is an encoder with a decoder: give one with a decoder only": config.is_encoder_decoder
         or kind in ("bart", "mbart", "pegasus", "marian", "blenderbot"),
         "counts positions from its padding: give another family": "roberta" in kind,
-        "multiplies in slices: load it with slow_but_exact=False": vars(config).get(
-            "slow_but_exact"
-        ),
+        "multiplies in slices: load it with slow_but_exact=False": sliced,
     }
     for reason, holds in reasons.items():
         if holds:
@@ -161,10 +160,8 @@ def _about_questions(
         tokens = np.concatenate([tokenizer(q.text)["input_ids"] for q in questions])
         unknown = float(np.mean(tokens == tokenizer.unk_token_id))
         if unknown > 0.02:
-            yield (
-                f"{unknown:.0%} of the questions' tokens are unknown to this model: it cannot "
-                "read them."
-            )
+            said = "of the questions' tokens are unknown to this model: it cannot read them."
+            yield f"{unknown:.0%} {said}"
 
 
 def _best_is_longest(question: Question) -> bool:

@@ -102,12 +102,9 @@ def outside(result: results.Result, runs: Sequence[Row]) -> list[str]:
 def _asked_for(arguments: Mapping[str, Any], runs: Sequence[Row]) -> list[Row]:
     """Return the runs whose columns say what the arguments of the same names say."""
     asked = {**arguments, **dict(zip(_SETTING, arguments.get("setting", ()), strict=False))}
-    asked = {name: value for name, value in asked.items() if isinstance(value, str | int | float)}
-    return [
-        run
-        for run in runs
-        if all(run[name] == asked[name] for name in asked.keys() & run.keys() - {"seed"})
-    ]
+    plain = {name for name, value in asked.items() if isinstance(value, str | int | float)}
+    names = plain - {"seed"}
+    return [run for run in runs if all(run[k] == asked[k] for k in names & run.keys())]
 
 
 def _sample(name: str, command: str) -> Sample:
@@ -120,13 +117,8 @@ def _sample(name: str, command: str) -> Sample:
 def _rows_under(kernel: str, result: results.Result) -> list[Row]:
     """Compute the sampled runs in a process of their own, with a kernel of OpenBLAS."""
     environment = dict(os.environ) | ({"OPENBLAS_CORETYPE": kernel} if kernel else {})
-    done = subprocess.run(
-        [sys.executable, "-m", __spec__.name, result.name, result.command],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = [sys.executable, "-m", __spec__.name, result.name, result.command]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise ValueError(f"{result.name} under kernel {kernel or 'native'}: {done.stderr[-2000:]}")
     return json.loads(done.stdout.splitlines()[-1])

@@ -103,11 +103,9 @@ def _labels(head: Tag) -> list[str]:
     """Return for each column its heading, of several rows of headings joined."""
     columns: list[list[str]] = []
     for row in head.find_all("tr"):
-        spans = [
-            (cell.get_text(" ", strip=True), int(str(cell.get("colspan") or 1)))
-            for cell in _cells(row)
-        ]
-        wide = [words for words, span in spans for _ in range(span)]
+        wide = []
+        for cell in _cells(row):
+            wide += [cell.get_text(" ", strip=True)] * int(str(cell.get("colspan") or 1))
         columns += [[] for _ in range(len(wide) - len(columns))]
         for words, column in zip(wide, columns, strict=False):
             if words and words not in column:
