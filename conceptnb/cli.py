@@ -34,7 +34,6 @@ class _Command:
     help: str
 
     def run(self, words: Sequence[str]) -> int:
-        """Import the module and run it with what was typed after the command."""
         module = importlib.import_module(self.module)
         parser = argparse.ArgumentParser(prog=f"conceptnb {self.words}", description=self.help)
         parser.error = refuse  # type: ignore[method-assign]
@@ -46,7 +45,6 @@ class _Reproduce(_Command):
     """``conceptnb reproduce NAME``: a study, which the runner computes."""
 
     def run(self, words: Sequence[str]) -> int:
-        """Let the runner compute the study."""
         runner = importlib.import_module(self.module)
         return runner.reproduce(self.words.split()[-1], words)
 

@@ -173,7 +173,6 @@ def _kernel(matrix: Array) -> Array:
 
 
 def _length(columns: Array) -> Array:
-    """Euclidean length of each column, zero where there are no rows."""
     return np.linalg.norm(columns, axis=0) if columns.size else np.zeros(columns.shape[1])
 
 

@@ -69,7 +69,6 @@ def _ex_count(answer: Any) -> str | None:
 
 @Construction.declare(kind=EnvironmentDesign)
 def _ex_repair(design: EnvironmentDesign, old: list[list[int]]) -> str | None:
-    """Look for Assumption 4 in a design that adds one environment to those given."""
     if [set(S) for S in design.subsets[: len(old)]] != [set(S) for S in old]:
         return "The environments of always_together come first, as they are."
     if design.n_environments != len(old) + 1:

@@ -9,6 +9,7 @@ import numpy as np
 
 from conceptnb.exercises.engine import Construction
 
+
 # A table of environments
 
 

@@ -270,7 +270,6 @@ def _linear_starts(
 
 
 def _start_linear(model: ConceptModel, fits: Sequence[LinearFit]) -> None:
-    """Make each model (nearly) the linear encoder and the head of a fit."""
     assert isinstance(model.head, TiedHead)  # Recipe has seen to it
     model.encoder.start_linear(torch.as_tensor(np.stack([fit.W for fit in fits])))
     model.head.start(

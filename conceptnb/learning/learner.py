@@ -121,7 +121,6 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return self
 
     def _recipe(self) -> Recipe:
-        """Return the recipe that the parameters ask for, or say which do not fit together."""
         if self.encoder not in ("linear", "mlp"):
             raise ValueError(f"encoder must be 'linear' or 'mlp', got {self.encoder!r}")
         changes: dict[str, Any] = {"encoder": self.encoder, "held_out": self.held_out}

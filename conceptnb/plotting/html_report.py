@@ -164,7 +164,6 @@ def _load_rows(path: Path) -> pd.DataFrame:
 
 
 def _only_array(path: Path) -> Array:
-    """Return the array of a safetensors file."""
     [found] = load_file(path).values()
     return found
 
@@ -194,7 +193,6 @@ def _numbers(cells: pd.DataFrame, path: Path, codes: Sequence[str] | None) -> pd
 
 
 def _learned_page(report: ConceptReport, source: str, command: str, code: str) -> str:
-    """Return the report as one HTML file that needs no other."""
     from conceptnb.plotting.reports import valuations_by_environment  # noqa: PLC0415 - matplotlib
 
     table = report.table

@@ -188,7 +188,6 @@ def _parallel_planes(pieces: list[_Piece], arrow: Array) -> Figure:
 
 
 def _plotly_planes(pieces: list[_Piece], arrow: Array) -> go.Figure:
-    """Return planes and points as a figure that a reader can turn."""
     import plotly.graph_objects as go  # noqa: PLC0415 - slow to import, for one figure
 
     figure = go.Figure()

@@ -56,7 +56,6 @@ def changes(modules: Sequence[str], code: dict[str, str], root: Path = _ROOT) ->
 
 @lru_cache(maxsize=64)
 def _closure(modules: tuple[str, ...], root: Path, state: int) -> dict[str, str]:
-    """Return the closure while the package's files are in this state."""
     found: dict[str, str] = {}
     waiting = list(modules)
     while waiting:
@@ -83,7 +82,6 @@ def _short_hash(content: bytes) -> str:
 
 
 def _file(name: str, root: Path) -> Path | None:
-    """Return the file of a module or package, or None if there is none."""
     if name.split(".", maxsplit=1)[0] != _PACKAGE:
         return None
     path = root.joinpath(*name.split("."))

@@ -206,8 +206,6 @@ class _Edits:
         self.mask = kwargs.get("attention_mask")
 
     def hook(self, layer: int) -> Callable[[torch.nn.Module, tuple], tuple]:
-        """Pre-hook that adds the offsets of one layer."""
-
         def edit(module: torch.nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
             heads = inputs[0]
             offset = self._offset(layer, heads)

@@ -113,7 +113,6 @@ def _packaged() -> Path:
 
 
 def _converted(file: Path, cache: Path) -> Path:
-    """Convert a GGUF file, unless that was done before."""
     with file.open("rb") as opened:
         if opened.read(4) != b"GGUF":
             raise ValueError(f"{file} is no GGUF file: give one, or the folder of a model")

@@ -62,7 +62,6 @@ def _separation_runs(**given: Any) -> list[Row]:
 def _embedded(
     seed: int, models: list[str], data: str, images: int, cache: str | None
 ) -> tuple[Embeddings, NDArray[np.intp]]:
-    """Return embeddings by model, and the factors of the images."""
     shapes, index = _images(seed, models, data, images)
     found: Embeddings = {}
     for name in models:
@@ -74,7 +73,6 @@ def _embedded(
 def _images(
     seed: int, models: list[str], data: str, images: int
 ) -> tuple[shapes3d.ShapesImages, NDArray[np.intp]]:
-    """Return the source of images and the positions that the seed draws."""
     rng = np.random.default_rng(seed)
     index = np.sort(rng.choice(shapes3d.N_IMAGES, images, replace=False))
     if data != "rendered":
@@ -104,7 +102,6 @@ def _report(
 
 
 def _separations(reports: Mapping[str, directions.FactorReport], seed: int) -> Iterator[Row]:
-    """Yield what one model knows of each factor."""
     for factor, report in reports.items():
         cosines = directions.order_dependence(
             report.paper.regressions_.coefficients, N_ORDERS, np.random.default_rng(seed)

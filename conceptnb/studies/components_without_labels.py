@@ -146,7 +146,6 @@ def _fit(
 def _fit_environments(
     white: Array, labels: Mapping[str, NDArray[np.generic]], rng: np.random.Generator
 ) -> Any:
-    """Return the contrastive learner, fitted on environments of first and last values."""
     from conceptnb.learning.learner import ConceptLearner  # noqa: PLC0415 - brings torch
 
     rows, environment, targets = [np.arange(len(white))], [np.zeros(len(white), dtype=int)], []

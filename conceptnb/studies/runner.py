@@ -112,7 +112,6 @@ class Study:
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that all studies have."""
     group = parser.add_argument_group("how it is computed")
     group.add_argument("--jobs", type=int, default=2, help="tasks at a time (default 2)")
     group.add_argument("--backend", choices=("loky", "dask", "threading"), help="of joblib")

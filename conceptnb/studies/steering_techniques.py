@@ -90,7 +90,6 @@ def _real(
 def _runs(
     subject: Subject, seeds: Sequence[int], tested: Sequence[int], **options: Any
 ) -> list[Row]:
-    """Return the runs of some folds of some splits."""
     return [
         run
         for seed in seeds

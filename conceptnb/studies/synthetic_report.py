@@ -95,7 +95,6 @@ class _Cell(NamedTuple):
 
     @property
     def gap(self) -> float:
-        """Our mean minus the paper's."""
         return self.ours[0] - self.paper[0]
 
 

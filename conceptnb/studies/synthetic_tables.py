@@ -132,7 +132,6 @@ def _supervised(problems: Sequence[Problem], epochs: int | None) -> Supervised:
 
 
 def _rows(runs: list[Row]) -> list[Row]:
-    """Return a row per setting."""
     by = ("mixing", "n", "dz", "dx", "estimator")
     columns = [*_SCORES, *(["mcc_sides"] if "mcc_sides" in runs[0] else [])]
     rows = summary(runs, by, columns)

@@ -411,7 +411,6 @@ def _summarise_estimates(runs: list[Row]) -> list[Row]:
 
 
 def _unchanged(runs: list[Row]) -> list[Row]:
-    """Return the runs: one seed leaves nothing to average."""
     return [dict(run) for run in runs]
 
 

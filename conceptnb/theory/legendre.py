@@ -149,7 +149,6 @@ def _start(
 
 
 def _frame(w: Array, rng: np.random.Generator) -> Array:
-    """Random orthonormal basis of the complement of w, shape (m - 1, m)."""
     basis = np.linalg.qr(np.column_stack([w, rng.standard_normal((len(w), len(w) - 1))]))[0]
     return basis[:, 1:].T
 

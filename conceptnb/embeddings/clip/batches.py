@@ -112,7 +112,6 @@ def open_attributes(
 
 
 def _draw(sample: Callable[[], NDArray[np.intp]]) -> NDArray[np.intp]:
-    """Draw until nothing is held out."""
     while held_out_combinations(factors := sample()).any():
         pass
     return factors

@@ -17,7 +17,6 @@ from conceptnb.studies.runner import check_out
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
     parser.add_argument(
         "--model",
         required=True,

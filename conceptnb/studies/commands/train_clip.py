@@ -65,7 +65,6 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
 
 
 def _save_weights(model: torch.nn.Module, path: Path) -> None:
-    """Write half-precision weights as safetensors."""
     from safetensors.torch import save_file  # noqa: PLC0415
 
     state = {
