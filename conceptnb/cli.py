@@ -5,8 +5,6 @@ runner computes, in ``studies.toml``. A module is imported when its command is c
 ``conceptnb --help`` needs no torch.
 """
 
-from __future__ import annotations
-
 import argparse
 import errno
 import importlib

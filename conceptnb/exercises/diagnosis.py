@@ -1,7 +1,5 @@
 """What is wrong with an array, given the right one: shape, sign, factor, order, entries."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

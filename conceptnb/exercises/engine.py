@@ -4,8 +4,6 @@ A `Value` is a number or an array, a `Choice` is one of a few words, and a `Cons
 anything that has a property. Each is declared as data, with functions where something is computed.
 """
 
-from __future__ import annotations
-
 import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping

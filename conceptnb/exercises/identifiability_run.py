@@ -1,7 +1,5 @@
 """Exercises on the theorems: environments, the proof, counterexamples, measures, causality."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

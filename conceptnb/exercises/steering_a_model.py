@@ -1,7 +1,5 @@
 """Exercises on truth in a language model: probes, interventions, vectors and matrices."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

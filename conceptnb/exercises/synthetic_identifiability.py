@@ -1,7 +1,5 @@
 """Exercises on the contrastive learner: algorithm, tables, limits, metrics, baselines."""
 
-from __future__ import annotations
-
 from operator import truediv
 from typing import Any
 

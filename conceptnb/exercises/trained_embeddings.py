@@ -1,7 +1,5 @@
 """Exercises on concepts in the embeddings of images and sentences."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Exercises on data of your own: a table of environments, images, questions."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -145,10 +145,7 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return replace(recipe, **changes)
 
     def transform(self, X: ArrayLike) -> Array:
-        """Return learned valuations, shape (samples, n_concepts).
-
-        They are true ones up to order, unit and zero of each (Definition 4).
-        """
+        """Return valuations (samples, n_concepts), up to order, unit and zero (Definition 4)."""
         return self._rows(X, "transform")
 
     def log_odds(self, X: ArrayLike) -> Array:

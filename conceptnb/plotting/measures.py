@@ -51,10 +51,7 @@ def three_measures(
 
 @styled
 def couplings(concepts: Sequence[Concept], correlations: Sequence[float]) -> Figure:
-    """Draw solutions of (80) for two atoms in the plane, one per correlation of their valuations.
-
-    They share both marginals.
-    """
+    """Draw solutions of (80) for two atoms in the plane, by correlation; both marginals agree."""
     figure, [[ax]] = new_figure(height=3.4)
     for k, r in enumerate(correlations):
         covariance, _ = matching_covariance(concepts, [[1.0, r], [r, 1.0]])

@@ -57,10 +57,7 @@ def by_corpus(runs: Iterable[Row]) -> dict[str, list[Row]]:
 
 
 def table6_rows(runs: Iterable[Row]) -> list[dict[str, Any]]:
-    """Return Table 6: a row per corpus (``world``) and technique.
-
-    Scores are pairs of mean and standard deviation over splits and trained models.
-    """
+    """Return Table 6 by corpus (``world``) and technique: [mean, std] over splits and models."""
     rows = []
     for world, mine in by_corpus(runs).items():
         for (method,), of_method in grouped(mine, ["method"]).items():

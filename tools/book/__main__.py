@@ -1,7 +1,5 @@
 """How the book is built: one step per command, the steps before it included."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -4,8 +4,6 @@ The *student edition* has no solutions; in the *lecturer's edition* they stand i
 exercises' starting cells.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ A cache that looks at code cells alone (as jupyter-cache does) would go on showi
 package no longer produces.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Pages that a program writes: the reference of the package, and what the last build took."""
 
-from __future__ import annotations
-
 import ast
 import os
 import platform

@@ -4,8 +4,6 @@ The ``.ipynb`` holds no outputs, and one cell more than its source: the first on
 the book where the package is missing (on Colab). The same source always gives the same bytes.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from pathlib import Path

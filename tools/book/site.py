@@ -3,8 +3,6 @@
 The pages are gathered under ``_build/source``, each chapter as the executed ``.ipynb`` alone.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from base64 import b64decode

@@ -4,8 +4,6 @@ Tables of Markdown and of pandas lose what says nothing (row numbers, a second r
 gain what a narrow page needs: the heading of each cell, and where a cell may break.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

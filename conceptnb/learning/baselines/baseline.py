@@ -54,10 +54,7 @@ class Baseline(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: ArrayLike) -> Array:
-        """Return representations of base observations, shape (samples, k) or (D, samples, k).
-
-        `X` holds as many problems as in `fit`.
-        """
+        """Return representations (samples, k) or (D, samples, k): problems are those of `fit`."""
         check_is_fitted(self, "shape_")
         problems = _as_problems(X, "X")
         fitted = (self.shape_[0], self.shape_[2])

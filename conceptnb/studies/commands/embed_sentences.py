@@ -1,7 +1,5 @@
 """``conceptnb embed-sentences``: embeddings of the book's sentences by all-MiniLM-L6-v2."""
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import time

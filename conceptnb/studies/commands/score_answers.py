@@ -1,7 +1,5 @@
 """``conceptnb score``: MC1 and MC2 of a language model, and every log-probability behind them."""
 
-from __future__ import annotations
-
 import argparse
 import importlib.util
 import json

@@ -1,7 +1,5 @@
 """``conceptnb train-language-model``: train the small language models of the steering chapters."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
