@@ -51,17 +51,15 @@ class DiversityReport:
     smallest_singular_value : float
         n-th singular value of M (0 if m < n): distance to the matrices of lower rank.
     valuation_margins : ndarray of shape (n,)
-        Largest :math:`|(v^\top B)_i|` over unit v with :math:`v^\top M = 0`, in σ. One v
-        serves all atoms if each has a v of its own, since a generic combination of them
-        has no zero entry. A margin of zero is failure; a positive one is at most the
-        distance of B to the matrices that fail, as only the entries of B that are not
-        zero by design can move: a path's two valuations are :math:`|\Delta|/\sqrt 2` away,
-        and its margin is :math:`|\Delta|/\sqrt{n + 1}`.
+        Largest :math:`|(v^\top B)_i|` over unit v with :math:`v^\top M = 0`, in σ. One v serves all
+        atoms if each has a v of its own, since a generic combination of them has no zero entry. A
+        margin of zero is failure; a positive one is at most the distance of B to the matrices that
+        fail, as only the entries of B that are not zero by design can move: a path's two valuations
+        are :math:`|\Delta|/\sqrt 2` away, and its margin is :math:`|\Delta|/\sqrt{n + 1}`.
     theorem2_singular_value : float
         2n-th singular value of (M, B) (0 if m < 2n).
     repeated : tuple of (int, int)
-        Pairs of environments that have equal rows in M and in B: the same distribution
-        twice.
+        Pairs of environments that have equal rows in M and in B: the same distribution twice.
     """
 
     M: Array

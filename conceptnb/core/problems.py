@@ -161,8 +161,7 @@ def draw_problem(
         Fixes base, atoms, mixing and samples. Problems that differ only in `samples` or
         `design` have the same base, atoms and mixing.
     samples : int
-        Samples of each concept conditional environment; the base has as many as they
-        have together.
+        Samples of each concept conditional environment; the base has as many as they have together.
     design : EnvironmentDesign, optional
         By default the authors' environments, which exist for n of 2, 3 and 4.
     spread : float

@@ -36,8 +36,7 @@ class ConceptFit:
     whitening : Whitening or None
         What is applied to observations before the encoder.
     train_curve, held_out_curve : arrays of shape (D, epochs)
-        Contrastive loss of the chosen models, in nats per row; of one epoch if nothing was
-        trained.
+        Contrastive loss of the chosen models, in nats per row; of one epoch if nothing was trained.
     held_out_loss : array of shape (D, starts)
         Best held-out loss of every start; of the one that is kept alone, if the recipe selects
         by slopes.

@@ -87,10 +87,9 @@ class Intervention:
         Parameters
         ----------
         positions : str or Tensor of bool
-            ``"all"`` edits every position. ``"last"`` edits the last token of
-            each text, wherever the padding is; under ``generate`` that is the
-            end of the prompt and then every new token. A boolean tensor
-            (batch, positions) edits where it is true.
+            ``"all"`` edits every position. ``"last"`` edits the last token of each text, wherever
+            the padding is; under ``generate`` that is the end of the prompt and then every new
+            token. A boolean tensor (batch, positions) edits where it is true.
 
         Raises
         ------

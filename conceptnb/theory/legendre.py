@@ -42,9 +42,8 @@ class LegendreRecovery:
     Parameters
     ----------
     model : StandardForm
-        M real, each column with largest entry one in absolute value; columns of B
-        orthogonal to those of M, with positive first non-zero entry. Pass it to
-        `evaluate_valuations`.
+        M real, each column with largest entry one in absolute value; columns of B orthogonal to
+        those of M, with positive first non-zero entry. Pass it to `evaluate_valuations`.
     misfit : float
         Root mean square of V minus its fit, relative to the spread of V.
     attempts : int
@@ -63,9 +62,8 @@ def recover_from_poles(
 ) -> LegendreRecovery:
     """Recover M, B and constants from black-box ratios in unknown coordinates.
 
-    Paths start at points of `seen` and stay clear of all minima: a path ends before its w
-    has entries of one sign only, which is where a weighted sum of the ratios would be
-    least.
+    Paths start at points of `seen` and stay clear of all minima: a path ends before its w has
+    entries of one sign only, which is where a weighted sum of the ratios would be least.
 
     Parameters
     ----------

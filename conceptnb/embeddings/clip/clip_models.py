@@ -78,11 +78,10 @@ def load_clip(name: str | os.PathLike[str]) -> ClipModel:
     Parameters
     ----------
     name : str or path
-        ``small-vit``, ``small-resnet`` (with ``-untrained`` for random weights),
-        ``ViT-B-32`` or ``RN101`` (OpenAI's weights, which open_clip fetches once),
-        or a path whose file name contains one of the architectures ``ViT-B-32``,
-        ``RN101``, ``shapes-vit``, ``shapes-resnet``: safetensors, or a checkpoint
-        that torch loads with ``weights_only``.
+        ``small-vit``, ``small-resnet`` (with ``-untrained`` for random weights), ``ViT-B-32`` or
+        ``RN101`` (OpenAI's weights, which open_clip fetches once), or a path whose file name
+        contains one of the architectures ``ViT-B-32``, ``RN101``, ``shapes-vit``,
+        ``shapes-resnet``: safetensors, or a checkpoint that torch loads with ``weights_only``.
 
     Raises
     ------
