@@ -1,7 +1,5 @@
 """A folder of images with labels -> concept directions in any embedding (Appendix D)."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from conceptnb.exercises.diagnosis import describe_difference, read_answer
+from conceptnb.exercises._diagnosis import describe_difference, read_answer
 
 NOT_ANSWERED = "Not answered yet: put your answer in place of the ... and run the cell again."
 _RIGHT = "Right. "

@@ -1,7 +1,5 @@
 """A table of environments -> learned concepts, checks, and warnings (Problem 1, Appendix F)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

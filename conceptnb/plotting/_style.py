@@ -4,8 +4,6 @@ Figures are drawn on an opaque light card, for pages light and dark and for pape
 of Okabe and Ito, which stay apart for colour-blind readers; nothing is told by colour alone.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, ParamSpec

@@ -1,7 +1,5 @@
 """``conceptnb directions``: labelled embeddings or images -> a report, and fitted directions."""
 
-from __future__ import annotations
-
 import argparse
 import shlex
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Figures of concepts in embeddings: images, valuations, planes, and two models compared."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Figures of one fit: its data, its loss, its starts, its valuations against the truth."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -20,7 +20,7 @@ from conceptnb import __version__
 from conceptnb.core.files import write_text
 from conceptnb.core.table_files import read_table
 from conceptnb.core.validation import Array
-from conceptnb.studies.runner import check_out
+from conceptnb.studies.runner import _check_out
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -109,7 +109,7 @@ def _parse(
     if args.seed < 0:
         raise ValueError(f"--seed {args.seed}: a seed is 0 or more")
     for file in files:
-        check_out(args.out / file, args.force)
+        _check_out(args.out / file, args.force)
     return args
 
 

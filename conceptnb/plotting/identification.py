@@ -1,7 +1,5 @@
 """Figures of the chapters on identifiability: designs, proofs, failures."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Figures of conditional measures (Appendix C) and of the causal comparison (Appendix B)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

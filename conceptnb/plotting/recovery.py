@@ -1,7 +1,5 @@
 """Figures of recovery over many problems: Tables 1 and 7, limits, and baselines."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """``conceptnb steer``: a model and questions -> what steering does to answers, and a vector."""
 
-from __future__ import annotations
-
 import argparse
 import shlex
 from collections.abc import Sequence

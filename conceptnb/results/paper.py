@@ -4,8 +4,6 @@ Pairs are mean and standard deviation over the paper's repetitions (Tables 1, 6,
 concept's valuation over images (Tables 2-4).
 """
 
-from __future__ import annotations
-
 import copy
 import functools
 import json
@@ -13,8 +11,6 @@ from importlib.resources import files
 from typing import Any
 
 from conceptnb.results.show import Table
-
-__all__ = ["as_printed", "printed"]
 
 
 def printed(name: str) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """Computed tables, ``results/NAME.json``, with their provenance: command, code, versions, seeds."""
 
-from __future__ import annotations
-
 import html
 import json
 import platform

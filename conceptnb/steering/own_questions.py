@@ -1,7 +1,5 @@
 """A list of questions with right and wrong answers -> probes and steering (Appendix E)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 

@@ -32,8 +32,6 @@ from conceptnb.core.files import write_text
 from conceptnb.results.provenance import closure
 from conceptnb.studies import STUDIES, refuse
 
-__all__ = ["Plan", "Sample", "Study", "Task", "find_plan", "reproduce"]
-
 Row = dict[str, Any]
 """One row of a table: plain JSON values by column."""
 
@@ -230,9 +228,9 @@ def _refuse_before_loading(words: Sequence[str]) -> None:
     if args.scheduler and args.backend != "dask":
         raise ValueError("--scheduler is for --backend dask: name both, or neither")
     if args.out is not None:
-        check_out(args.out, args.force)
+        _check_out(args.out, args.force)
     if args.checkpoints is not None:
-        check_out(args.checkpoints / "x", replace=True, option="--checkpoints")
+        _check_out(args.checkpoints / "x", replace=True, option="--checkpoints")
 
 
 def _that_matter(words: Sequence[str]) -> list[str]:
@@ -250,10 +248,10 @@ def _refuse_to_replace(path: Path, plan: Plan, command: str, args: argparse.Name
     again = False  # the table of this study, computed again
     if args.out is None and path.is_file() and not args.force:
         again = results.read(path).command.split()[:3] == command.split()[:3]
-    check_out(path, args.force or again)
+    _check_out(path, args.force or again)
 
 
-def check_out(path: Path, replace: bool, option: str = "--out") -> None:
+def _check_out(path: Path, replace: bool, option: str = "--out") -> None:
     """Refuse a file that could not be written, or that exists and is not to be replaced."""
     if path.is_dir():
         raise ValueError(f"{option} {path} is a folder: name a file in it")

@@ -4,8 +4,6 @@ Sums depend on the kernels of the processor's BLAS, and training amplifies the d
 of Table 7 moves by .01 in MCC. ``OPENBLAS_CORETYPE`` simulates other processors.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os
@@ -21,14 +19,12 @@ from conceptnb import results
 from conceptnb.studies.runner import Row, Sample, find_plan
 from conceptnb.studies.summarise import grouped
 
-__all__ = ["measure_spread", "outside"]
-
 _KERNELS = {"Haswell": "avx2", "SkylakeX": "avx512f", "Prescott": "pni"}
 """Kernels of OpenBLAS, each with the processor's flag that it needs."""
 _SETTING = ("mixing", "n", "dz", "dx")  # columns of the argument ``setting``
 
 
-def measure_spread(result: results.Result) -> dict[str, Any]:
+def _measure_spread(result: results.Result) -> dict[str, Any]:
     """Compute a table's sampled runs under every kernel, and return how far they move.
 
     The tolerance of a group's mean is four standard deviations of the difference that two kernels

@@ -4,8 +4,6 @@ All intervals are over questions, each averaged over splits first: mean ± z sta
 paired differences.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from conceptnb.embeddings.sentences import stored
-from conceptnb.studies.runner import check_out
+from conceptnb.studies.runner import _check_out
 
 _LIBRARIES = ("torch", "transformers", "numpy")
 _PUBLISHED = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -33,7 +33,7 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     )
     parser.add_argument("--force", action="store_true", help="replace the file of --out")
     args = parser.parse_args(words)
-    check_out(args.out, args.force)
+    _check_out(args.out, args.force)
     if args.seed < 0:
         raise ValueError(f"--seed {args.seed}: a seed is 0 or more")
     if args.model is not None and not (args.model / "model.safetensors").is_file():

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conceptnb.studies.runner import check_out
+from conceptnb.studies.runner import _check_out
 
 if TYPE_CHECKING:
     import torch
@@ -33,11 +33,11 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     if out.suffix != ".safetensors":
         raise ValueError(f"--out {out} has to end in .safetensors: that is what is written")
     for file in (out, out.with_suffix(".json")):
-        check_out(file, args.force)
+        _check_out(file, args.force)
     if args.steps is not None and args.steps < 1:
         raise ValueError(f"--steps={args.steps} has to be 1 or more")
     if args.checkpoint is not None:
-        check_out(args.checkpoint, replace=True, option="--checkpoint")
+        _check_out(args.checkpoint, replace=True, option="--checkpoint")
     import numpy as np  # noqa: PLC0415 - a command loads what it needs when it runs
 
     from conceptnb.core.files import write_text  # noqa: PLC0415

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from conceptnb.steering.toy_corpora import CORPUS_KINDS, make_toy_corpus
-from conceptnb.studies.runner import check_out
+from conceptnb.studies.runner import _check_out
 
 
 def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
@@ -24,7 +24,7 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     kinds = [args.corpus] if args.corpus else [*CORPUS_KINDS]
     wanted = {(kind, seed): args.out / f"{kind}-{seed}" for seed in args.seeds for kind in kinds}
     for folder in wanted.values():
-        check_out(folder / "model.safetensors", args.force)
+        _check_out(folder / "model.safetensors", args.force)
     from conceptnb.steering.small_model_training import save_small_model, train_small_model  # noqa: PLC0415 - brings torch
 
     for (kind, seed), folder in wanted.items():
