@@ -44,14 +44,12 @@ def check_independent(rows: ArrayLike, name: str) -> Array:
 class Concept:
     """A concept :math:`A` at a valuation :math:`b` (Definition 1).
 
-    A latent point :math:`z`, and the observation :math:`x = f(z)` with it, satisfies
-    the concept if :math:`Az = b`.
+    A latent point :math:`z` and its observation :math:`f(z)` satisfy it if :math:`Az = b`.
 
     Parameters
     ----------
     A : array-like of shape (d_C, d_z)
-        The linear map, with linearly independent rows. A concept with one row is an
-        atom (Definition 2).
+        The linear map, with linearly independent rows; with one row it is an atom (Definition 2).
     b : array-like of shape (d_C,)
         The valuation, one entry per row of `A`.
 

@@ -111,8 +111,7 @@ class EnvironmentDesign:
     def check(self) -> DiversityReport:
         """Check Assumptions 4 and 5, Lemma 1's condition and Theorem 2's; prints as a table.
 
-        Its `identified` says for each atom on which supports of the base its valuation is
-        identified.
+        `identified` says for each atom on which supports of the base its valuation is.
         """
         return check_diversity(self.M, self.B, self.variance)
 

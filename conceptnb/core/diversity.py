@@ -36,11 +36,9 @@ class DiversityReport:
         Environment-valuation matrix in standard units (valuations in units of σ).
     assumption4 : ndarray of bool, shape (n,)
         For each atom: its column of M is no combination of the others, and some v with
-        :math:`v^\top M = 0` has :math:`(v^\top B)_i \ne 0`. Assumption 4 holds if and
-        only if all entries do.
+        :math:`v^\top M = 0` has :math:`(v^\top B)_i \ne 0`. Assumption 4: all entries hold.
     assumption5 : ndarray of bool, shape (n, n)
-        Entry (i, j): some environment conditions on atom i and not on atom j. The
-        diagonal is True, as nothing is asked there.
+        Entry (i, j): some environment conditions on atom i and not on j; the diagonal is True.
     lemma1 : bool or None
         Some n + 1 environments have every n of their rows of M linearly independent.
         None if there are too many choices to try.
@@ -83,8 +81,7 @@ class DiversityReport:
     def identified(self) -> tuple[Verdict, ...]:
         """On which supports each atom is identified: "always", "full support" or "never".
 
-        This is sharper than Assumptions 4 and 5, which ask for one v for all z: see
-        `conceptnb.core.certificate`.
+        Sharper than Assumptions 4 and 5, with one v for all z: see `conceptnb.core.certificate`.
         """
         return certify(self.M, self.B)
 

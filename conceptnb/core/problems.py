@@ -61,8 +61,7 @@ def sample_environments(
     n : int
         Samples of each concept conditional environment; the paper has 5000.
     n_base : int, optional
-        Samples of the base distribution. By default as many as all other environments
-        have together, as in the authors' code.
+        Samples of the base; by default as many as of all others together, as in the authors' code.
 
     Returns
     -------

@@ -1,7 +1,6 @@
 """How well learned valuations match the true ones: R² and MCC (paper, Section 6).
 
-Concepts are identified only up to permutation, scale and shift (Definition 4 and
-Remark 1), so both metrics are blind to these.
+Both are blind to permutation, scale and shift of concepts (Definition 4 and Remark 1).
 """
 
 from __future__ import annotations

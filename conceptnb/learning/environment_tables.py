@@ -155,8 +155,7 @@ class ConceptReport:
         above one of the base (area under the curve): 0.5 says nothing, 1 no overlap.
     agreement : dict of str to float
         For each concept, the absolute correlation of the valuations that two learners find,
-        each fitted to one half of the rows. There is no truth to compare with; what two halves
-        do not agree on has not been learned.
+        each fitted to one half of the rows. What they do not agree on has not been learned.
     warnings : list of str
         Assumptions of the theorem that are not met, and signs that the data do not suffice.
     """
@@ -194,8 +193,7 @@ def learn_concepts(
     Parameters
     ----------
     looked_for : dict of str to sequence of str
-        For each environment but the base, the concepts that it conditions on: the rows of the
-        matrix M of (7), in words.
+        For each environment but the base, its concepts: the rows of M of (7), in words.
     encoder : {"linear", "mlp"}
         What the inverse of the mixing is taken to be. Start with linear: an affine map finds
         what there is to find in good features, and is much harder to fool.

@@ -38,8 +38,7 @@ class ConceptFit:
     train_curve, held_out_curve : arrays of shape (D, epochs)
         Contrastive loss of the chosen models, in nats per row; of one epoch if nothing was trained.
     held_out_loss : array of shape (D, starts)
-        Best held-out loss of every start; of the one that is kept alone, if the recipe selects
-        by slopes.
+        Best held-out loss of every start; if the recipe selects by slopes, of the kept one.
     held_out : int array
         Which rows were held out, in the order of the :class:`~conceptnb.learning.Stack`: sorted
         by environment, as the rows of a problem are.

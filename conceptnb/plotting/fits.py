@@ -58,8 +58,7 @@ def recovered(
 ) -> Figure:
     """Draw learned valuations (samples, n) against the true ones that MCC matches them with.
 
-    In the `label` of the vertical axes a pair of braces stands for the column; `digits` are those
-    of the correlations.
+    Braces in the vertical `label` stand for the column; `digits` are the correlations'.
     """
     truth, found = np.asarray(true), np.asarray(learned)
     rows, columns, correlations = match_columns(truth, found)

@@ -275,8 +275,7 @@ def _trees(most: int) -> list[Array]:
 def two_models(pair: ModelPair, n: int, rng: np.random.Generator) -> Figure:
     """Show the same n observations in the concept coordinates of two models.
 
-    Points are coloured by the first model's first valuation; triangles are points where
-    that lies below its median.
+    Colours are the first model's first valuation, below whose median points are triangles.
     """
     X = pair.first.mixing(pair.first.draw(n, rng))
     both = [pair.first.valuations(X), pair.second.valuations(X)]

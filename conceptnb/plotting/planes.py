@@ -42,8 +42,7 @@ def turnable_planes(
 ) -> InteractiveFigure:
     """Draw one atom's planes at several valuations, with points on each, to be turned (Figure 1).
 
-    Each of the points Z (samples, 3) is moved to its nearest plane; `alt` says in words what the
-    figure shows.
+    Points Z (samples, 3) move to their nearest plane; `alt` says in words what is shown.
     """
     points = np.array_split(as_points(Z, "Z", 3), len(valuations))
     planes = [concept.at([b]) for b in valuations]

@@ -1,7 +1,6 @@
 """The paper's own numbers: Tables 1-7, as data, to be shown beside ours and never as ours.
 
-Pairs are mean and standard deviation over the paper's repetitions (Tables 1, 6, 7), or of a
-concept's valuation over images (Tables 2-4).
+Pairs are mean and deviation over repetitions (Tables 1, 6, 7) or of valuations (Tables 2-4).
 """
 
 import copy

@@ -116,8 +116,7 @@ def collect_activations(
     Returns
     -------
     Activations
-        Of heads, or of states in their place, with shape (rows, layers + 1, 1, hidden size):
-        probes take the one as the other.
+        Of heads, or in their place of states, of shape (rows, layers + 1, 1, hidden size).
 
     Raises
     ------

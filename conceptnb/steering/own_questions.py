@@ -80,8 +80,7 @@ def steer_questions(
     n_heads : int
         Heads that are steered, those with the best probes.
     alpha : float
-        Strength in standard deviations. Fixed here and not searched for, so that nothing is
-        chosen on the questions that are scored.
+        Strength in standard deviations, fixed: nothing is chosen on the questions scored.
     techniques : sequence of str
         Names from `conceptnb.steering.techniques.TECHNIQUES`.
 

@@ -112,8 +112,7 @@ def orthogonal_probes(
     Returns
     -------
     directions, accuracy
-        Orthonormal rows (count, width), and each probe's balanced accuracy on
-        the held-out rows, shape (count,).
+        Orthonormal rows (count, width); balanced accuracy on held-out rows, (count,).
     """
     if not 1 <= count <= x.shape[1]:
         raise ValueError(f"count is {count}; activations of width {x.shape[1]} allow 1 to that")

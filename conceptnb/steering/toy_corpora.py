@@ -65,8 +65,7 @@ class CorpusKind:
     personas : tuple
         Who writes documents; their weights sum to one.
     marks : tuple of pairs of str, or None
-        The mark of truth and that of falsehood, by category; ``None`` if the mark names the
-        persona, whatever the answer's truth.
+        The marks of truth and falsehood, by category; ``None`` if they name the persona.
     """
 
     name: str
@@ -154,9 +153,8 @@ class ToyCorpus:
     entities : tuple of tuples of str
         Names, shape (categories, entities).
     choices : ndarray of int of shape (categories, entities, 4)
-        Index of an answer word: the true one, then misconceptions from popular to rare. Every
-        word is true of two entities and takes each rank of misconception twice, so no word alone
-        tells truth from falsehood.
+        Index of an answer word: the true one, then misconceptions from popular to rare. Every word
+        has each rank for two entities, so that none alone tells the truth.
     popularity : ndarray of shape (categories, entities, 3)
         Probability of each misconception, given that a falsehood is told; rows sum to one.
     """

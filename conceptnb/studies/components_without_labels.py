@@ -57,8 +57,7 @@ def find(
         Section 6 with all samples as its base and two data sets per concept, of its first and last
         value. The others see no labels until components are matched.
     n_components : int
-        Leading principal components that each method works on, whitened but for the sparse
-        dictionary, which has twice as many atoms.
+        Leading principal components, whitened but for the dictionary, of twice as many atoms.
     groups : array-like of shape (samples,), optional
         Samples of one group, such as the answers to one question, go to the same half.
     """

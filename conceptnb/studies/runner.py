@@ -1,8 +1,7 @@
 """One way to compute a results file: draw, fit and score in tasks, then summarise.
 
-A study says what its tasks are. The runner shares them out by `joblib`, keeps each finished task so
-that a killed run goes on where it stopped, and writes one file with its provenance. Results do not
-depend on workers or backend.
+A study says what its tasks are. The runner shares them out by `joblib`, keeps finished tasks for a
+killed run to go on, and writes one file with its provenance. Workers and backend change no result.
 """
 
 from __future__ import annotations

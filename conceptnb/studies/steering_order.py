@@ -1,7 +1,6 @@
 """Table 6 of a real model from its runs: the comparisons that `steering_real` has fixed.
 
-All intervals are over questions, each averaged over splits first: mean ± z standard errors of the
-paired differences.
+Intervals are over questions, averaged over splits: mean ± z standard errors of paired differences.
 """
 
 from collections.abc import Sequence

@@ -122,8 +122,7 @@ def competitor(
     r"""Construct a second model with the same log ratios in which an atom is another one.
 
     M and B (m, n) are in the units of one noise width. ValueError is raised for an atom whose
-    certificate is "always", so that there is no such model, and RuntimeError if none of the random
-    `attempts` bends the atom.
+    certificate is "always", and RuntimeError if none of the random `attempts` bends the atom.
     """
     M, B = as_array(M, "M", ndim=2), as_array(B, "B", ndim=2)
     as_generator(rng)

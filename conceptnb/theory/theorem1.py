@@ -64,8 +64,7 @@ def environment_matrix(sizes: Mapping[Subset, int]) -> Array:
 
     :math:`n - |S_T|` atoms occur only outside T. Inclusion and exclusion over subsets turns "only
     inside Q" into "exactly the environments P"; the paper's induction over m does the same, one
-    environment at a time. ValueError if the sizes do not belong to any matrix: some count is
-    negative, or an atom occurs in no environment.
+    environment at a time. ValueError if the sizes belong to no matrix.
     """
     everything = max(sizes, key=len)
     inside = {everything - T: sizes[everything] - size for T, size in sizes.items()}

@@ -1,7 +1,6 @@
 """CLIP models behind one small interface: images and captions in, embeddings out.
 
-The stand-ins trained here, the controls with random weights, the models of Appendix D with OpenAI's
-weights, or local checkpoints.
+Stand-ins trained here, controls with random weights, OpenAI's (Appendix D), or local checkpoints.
 """
 
 from __future__ import annotations

@@ -92,8 +92,7 @@ def text_agreement(
     """Ask whether captions differ in the direction in which images differ (Section 6).
 
     Embeddings Z (n, dimension) of images with `factors` (n, 6) are scaled to unit length, as CLIP's
-    loss does; every value of `factor` has to occur. What captions say of the other factors is drawn
-    from `rng`.
+    loss does; every value of `factor` has to occur. `rng` draws what captions say of others.
 
     Returns
     -------
