@@ -16,8 +16,7 @@ from conceptnb.core.concepts import Concept, check_independent
 from conceptnb.core.diversity import DiversityReport, check_diversity
 from conceptnb.core.validation import Array, as_array, as_positive
 
-# Appendix G says "chosen randomly"; the authors' released script fixes one atom
-# per environment, in this order, at these valuations.
+# Appendix G: "chosen randomly"; the authors' script fixes atoms, order and valuations.
 _PAPER_ENVIRONMENTS: dict[int, tuple[list[int], list[float]]] = {
     2: ([0, 1, 1], [0.2, -0.2, 0.1]),
     3: ([0, 1, 2, 0], [0.2, -0.2, 0.1, -0.1]),

@@ -1,7 +1,7 @@
 """A folder of images with labels -> concept directions in any embedding (Appendix D)."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
@@ -226,15 +226,14 @@ def learn_directions(
             raise ValueError(
                 f"{name}={lost}: no image of it in the half that judges; take another seed"
             )
-    return DirectionReport(factors, _warnings(factors, labels, Z.shape[1], len(Z) // 2))
+    return DirectionReport(factors, [*_warnings(factors, labels, Z.shape[1], len(Z) // 2)])
 
 
 def _warnings(
     factors: dict[str, FactorReport], labels: pd.DataFrame, dimensions: int, n_train: int
-) -> list[str]:
-    said = []
+) -> Iterator[str]:
     if n_train < 3 * dimensions:
-        said.append(
+        yield (
             f"{n_train} images to learn from in {dimensions} dimensions: directions will fit "
             "noise. Use fewer dimensions or more images."
         )
@@ -243,18 +242,17 @@ def _warnings(
         luck = 3 * np.sqrt(found.chance * (1 - found.chance) / len(found.labels))
         control = max(found.chance, found.accuracy_shuffled)
         if found.accuracy < control + luck:
-            said.append(
+            yield (
                 f"{name!r} is not read better than by chance ({found.accuracy:.2f} against "
                 f"{control:.2f}): this embedding does not show it linearly."
             )
         fewest = labels[name].value_counts()
         if fewest.min() < 30:
-            said.append(f"{name!r} = {fewest.idxmin()!r} has {fewest.min()} images only.")
+            yield f"{name!r} = {fewest.idxmin()!r} has {fewest.min()} images only."
     for one, other in combinations(labels.columns, 2):
         counts = pd.crosstab(labels[one], labels[other]).to_numpy()
         if (strength := association(counts, method="cramer")) > 0.5:
-            said.append(
+            yield (
                 f"{one!r} and {other!r} go together in this folder (Cramér's V "
                 f"{strength:.2f}): a direction for one reads the other. Balance the images."
             )
-    return said

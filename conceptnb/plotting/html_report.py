@@ -234,16 +234,8 @@ def _page(
 ) -> str:
     """Return a report as one HTML file that needs no other.
 
-    Parameters
-    ----------
-    template : str
-        A file beside this module: the part of the page that `shown` fills, with tables and with
-        figures, each of these with what it shows in words.
-    none : str
-        What is said where there are no warnings.
-    **text : str
-        The page's ``title`` and ``lead``, the ``code`` that applies the result, and the
-        ``command`` that made the report.
+    `shown` fills the `template`, with tables and with figures and what these show in words; `none`
+    is said where there are no warnings; `text` has ``title``, ``lead``, ``code`` and ``command``.
     """
     parts = {
         name: _table(what) if isinstance(what, pd.DataFrame) else _svg(*what)

@@ -19,8 +19,7 @@ from conceptnb.plotting._style import (
     styled,
 )
 
-# A standard deviation to either side.
-_BAR: dict[str, Any] = {"linestyle": "", "capsize": 2, "linewidth": 1.2}
+_BAR: dict[str, Any] = {"linestyle": "", "capsize": 2, "linewidth": 1.2}  # a deviation each way
 
 
 @styled

@@ -255,9 +255,6 @@ def _prepare(seed: int, models: list[str], data: str, images: int, cache: str | 
 STUDY = Study(add_options=_add_options, plans=_plans)
 
 
-# Pages ---------------------------------------------------------------------------------------
-
-
 def paper_columns() -> dict[str, dict[str, list[list[float]]]]:
     """Return Tables 2 to 4 of the paper: [mean, std] per value, by factor and model."""
     printed = {

@@ -179,9 +179,6 @@ def _seed(rng: np.random.Generator) -> int:
     return int(rng.integers(2**31))
 
 
-# States of the small language models ---------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class States:
     """States of a language model, `points` (samples, hidden size), at the ends of answers.
@@ -238,8 +235,6 @@ def language_states(kind: str, seed: int = 0, trained: bool = True) -> States:
     log_odds = (points * np.tile(between, (len(prefaces), 1))).sum(axis=1)
     return States(points, concepts, asked, log_odds)
 
-
-# The stored table ----------------------------------------------------------------------------
 
 _KEYS = ("trained", "components", "corpus", "method")
 

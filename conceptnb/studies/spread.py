@@ -84,8 +84,7 @@ def outside(result: results.Result, runs: Sequence[Row]) -> list[str]:
             )
         column = entry["column"]
         mine, theirs = (np.mean([run[column] for run in r]) for r in (groups[key], kept))
-        # The tolerance is that of the mean of all sampled runs; of fewer seeds a mean varies more,
-        # by the square root of how many times fewer they are.
+        # The tolerance is of the mean of all sampled runs; that of fewer seeds varies more.
         tolerance = entry["tolerance"] * np.sqrt(max(1.0, entry["runs"] / len(kept)))
         if not abs(mine - theirs) <= tolerance:
             found.append(

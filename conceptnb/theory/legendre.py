@@ -6,10 +6,9 @@ In latent coordinates :math:`\partial G/\partial z_i = M_i z_i - B_i`, so that a
 .. math:: V(w) := w^\top G = -\sum_i \frac{(w^\top B_i)^2}{2\, w^\top M_i} - w^\top c' .
 
 Both w and V are seen in any coordinates. V is rational: its poles are the hyperplanes
-:math:`w^\top M_i = 0`, its residues give :math:`B_i`. The program follows critical points
-of w·G while w moves along lines, reads poles and residues of V on each, and fits all
-values of V at the end. It uses neither minima nor entries of M that are zero or one, so
-variances may differ by environment and atom.
+:math:`w^\top M_i = 0`, its residues give :math:`B_i`. The program follows critical points of w·G
+while w moves along lines, reads poles and residues of V on each, and fits all values of V at the
+end. M need not hold zeros and ones: variances may differ by environment and atom.
 """
 
 from __future__ import annotations

@@ -5,8 +5,7 @@ Atoms are coordinates and :math:`\sigma = 1`, so that
 .. math:: G_e = \sum_i \tfrac12 M_{ei} z_i^2 - B_{ei} z_i - c'_e,
 
 with M of zeros and ones, and each *column* of B with sum zero and positive first
-non-zero entry. (The paper's Step 1 says that each row of B has mean zero; Step 4 uses
-:math:`\sum_e B_{ei} = 0`, which is what the free shift of :math:`z_i` can achieve.)
+non-zero entry. (The paper's Step 1 says rows; Step 4 uses :math:`\sum_e B_{ei} = 0`.)
 """
 
 from __future__ import annotations

@@ -89,8 +89,7 @@ class EachProblem(Baseline):
 
     def _fit(self, X: Array, environment: np.ndarray, valuations: Array | None) -> None:
         with warnings.catch_warnings():
-            # Where components are nearly Gaussian, FastICA circles; its last point is as good an
-            # answer as there is.
+            # Where components are nearly Gaussian, FastICA circles; its last point will do.
             warnings.simplefilter("ignore", ConvergenceWarning)
             self.models_ = [clone(self.transformer).fit(rows) for rows in X]
 
