@@ -126,7 +126,6 @@ class EnvironmentDesign:
 def _check_environment(
     e: int, subset: Sequence[int], values: Sequence[float]
 ) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    """Return one environment's atoms and valuations as tuples, or say what is wrong."""
     if isinstance(subset, (int, np.integer)):
         raise TypeError(f"subsets[{e}] must be a list of atom indices, got the number {subset}")
     indices = np.asarray(subset)

@@ -153,7 +153,6 @@ def random_mixture(d_z: int, rng: np.random.Generator, spread: float = 1.0) -> G
 def _check_conditioning(
     concept: Concept, variance: float, d_z: int | None = None
 ) -> tuple[Array, Array, float]:
-    """Return A, b and the variance once they fit the base distribution."""
     if not isinstance(concept, Concept):
         raise TypeError(f"concept must be a Concept, got {type(concept).__name__}")
     if d_z is not None and concept.d_z != d_z:

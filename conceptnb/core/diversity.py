@@ -201,7 +201,6 @@ def _null_space(matrix: Array) -> Array:
 
 
 def _dependent_columns(matrix: Array) -> np.ndarray:
-    """Tell which columns take part in a linear dependency, shape (columns,)."""
     return np.abs(_null_space(matrix)).max(axis=1, initial=0) > _TOLERANCE
 
 

@@ -72,7 +72,6 @@ def describe_difference(
 
 
 def _pattern(mine: NDArray[Any], solution: NDArray[Any], close: _Close) -> str:
-    """Return what all entries have in common with the right ones, or nothing."""
     with np.errstate(all="ignore"):
         for says, pattern in _PATTERNS:
             if close(mine, pattern(solution)).all():

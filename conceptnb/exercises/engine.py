@@ -170,7 +170,6 @@ class Construction(Exercise):
 
 
 def _is_missing(answer: Any) -> bool:
-    """Return whether an answer is ``...``, or holds one."""
     if isinstance(answer, tuple | list):
         return any(_is_missing(part) for part in answer)
     return answer is ...

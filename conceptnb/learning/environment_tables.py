@@ -228,7 +228,6 @@ def learn_concepts(
 def _targets(
     table: EnvironmentTable, looked_for: Mapping[str, Sequence[str]]
 ) -> tuple[list[str], NDArray[np.bool_]]:
-    """Return the concepts' names, and which environment conditions on which."""
     expected = table.names[1:]
     if set(looked_for) != set(expected):
         raise ValueError(

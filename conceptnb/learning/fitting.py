@@ -181,7 +181,6 @@ def smallest_of_the_best(losses: Array) -> int:
 def _prepare(
     data: Stack | Sequence[Problem], recipe: Recipe, seeds: Sequence[int] | None
 ) -> tuple[Stack, Recipe, list[int]]:
-    """Return data as a stack, the recipe with its encoder, and a seed for each problem."""
     if isinstance(data, Stack):
         own, linear = list(range(data.n_problems)), False
     else:

@@ -213,7 +213,6 @@ def _dots(ax: Axes, x: Array, y: Array, hues: NDArray) -> None:
 
 
 def _wheel(ax: Axes, plane: Array, hues: NDArray) -> None:
-    """Draw images in a hue plane, and the centres of neighbouring hues joined."""
     _dots(ax, plane[:, 0], plane[:, 1], hues)
     centres = np.stack([plane[hues == hue].mean(axis=0) for hue in range(10)])
     ax.plot(*np.vstack([centres, centres[:1]]).T, color=MUTED, linewidth=0.8)

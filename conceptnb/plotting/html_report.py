@@ -259,7 +259,6 @@ def _table(frame: pd.DataFrame) -> str:
 
 
 def _svg(figure: Figure, alt: str) -> str:
-    """Return a figure as SVG to be put into a page, with what it shows in words."""
     out = io.StringIO()
     figure.savefig(out, format="svg", metadata={"Date": None})
     name = html.escape(alt, quote=True)

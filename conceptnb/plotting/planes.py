@@ -171,7 +171,6 @@ def noise_trade_off(base: GaussianMixture, concept: Concept, variances: ArrayLik
 
 @styled
 def _parallel_planes(pieces: list[_Piece], arrow: Array) -> Figure:
-    """Return the picture that stands for `turnable_planes` where nothing can be turned."""
     figure, [[ax]] = new_figure(height=4.6, subplot_kw={"projection": "3d"})
     for k, (b, corners, points) in enumerate(pieces):
         ax.plot_surface(*corners, color=PALETTE[k], alpha=0.25)

@@ -120,7 +120,6 @@ def _data_of(file: Path) -> Iterator[Path]:
 
 @cache
 def _exports(package: str, root: Path) -> dict[str, tuple[str, str]]:
-    """Return what a package's ``__init__`` re-exports: name -> (module, name there)."""
     file = _file(package, root)
     if file is None or file.name != "__init__.py":
         return {}
@@ -191,7 +190,6 @@ def _resolved(module: str, name: str, root: Path) -> str | None:
 
 
 def _at_run_time(tree: ast.Module) -> Iterator[ast.AST]:
-    """Walk a module without the imports that only type checkers see."""
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()

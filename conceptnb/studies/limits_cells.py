@@ -262,7 +262,6 @@ def _forget_peak() -> None:
 
 
 def _peak_gb() -> float:
-    """Peak memory of this process, libraries included, in GB."""
     found = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # in kB, on macOS in bytes
     status = Path("/proc/self/status")
     if status.exists():

@@ -210,7 +210,6 @@ def _parse(name: str, words: Sequence[str]) -> tuple[Study, argparse.Namespace]:
 
 
 def _known(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
-    """Return the options that all studies have, and the other words."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.error = refuse  # type: ignore[method-assign]
     _add_options(parser)
@@ -233,7 +232,6 @@ def _refuse_before_loading(words: Sequence[str]) -> None:
 
 
 def _that_matter(words: Sequence[str]) -> list[str]:
-    """Return the words of a command without the options that change no number."""
     known, rest = _known(words)
     return [*rest, *(["--out", known.out.name] if known.out else [])]
 

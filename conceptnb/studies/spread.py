@@ -110,7 +110,6 @@ def _sample(name: str, command: str) -> Sample:
 
 
 def _rows_under(kernel: str, result: results.Result) -> list[Row]:
-    """Compute the sampled runs in a process of their own, with a kernel of OpenBLAS."""
     environment = dict(os.environ) | ({"OPENBLAS_CORETYPE": kernel} if kernel else {})
     words = [sys.executable, "-m", __spec__.name, result.name, result.command]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)

@@ -46,7 +46,6 @@ class _Interval(NamedTuple):
 
 
 def _select(rows: Iterable[Row], **wanted: Any) -> list[Row]:
-    """Return the rows in which every named field has the given value, in their order."""
     return [row for row in rows if all(row[key] == value for key, value in wanted.items())]
 
 
@@ -144,7 +143,6 @@ def _per_question(rows: Sequence[Row], right: Callable[[Row], np.ndarray]) -> np
 
 
 def _start(rows: Sequence[Row], row: Row) -> Row:
-    """Return the unsteered model's outcomes on the fold of a run."""
     fold = {key: row[key] for key in ("world", "model_seed", "seed", "fold")}
     return _select(rows, method=BASELINE, **fold)[0]["curve"][0]
 

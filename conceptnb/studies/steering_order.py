@@ -119,7 +119,6 @@ def gain_per_nat(rows: Sequence[Row], budget: float) -> pd.DataFrame:
 
 
 def _at(rows: Sequence[Row], method: str, alpha: float) -> np.ndarray:
-    """Return MC1 of each question at a given α."""
     here = [{**row, "alpha": alpha} for row in rows if row["method"] == method]
     return accuracy_at_choice(here, method)
 

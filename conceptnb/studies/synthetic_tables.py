@@ -97,7 +97,6 @@ def _fit_setting(
     epochs: int | None = None,
     wrong: str | None = None,
 ) -> list[Row]:
-    """Fit every problem of a setting and score it; return one row per seed."""
     if estimator not in _ESTIMATORS:
         raise ValueError(f"estimator must be one of {_ESTIMATORS}, got {estimator!r}")
     problems = draw_problems(setting, seeds, samples)

@@ -92,7 +92,6 @@ PLANS = {
 
 
 def _optimizers(model: torch.nn.Module, plan: TrainingPlan) -> list[torch.optim.Optimizer]:
-    """Muon for the matrices of transformer blocks, AdamW for the rest."""
     matrices, others, temperature = [], [], []
     for name, parameter in model.named_parameters():
         if name == "logit_scale":

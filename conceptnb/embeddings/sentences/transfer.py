@@ -153,7 +153,6 @@ def arithmetic(
 def _check_groups(
     Z: ArrayLike, labels: ArrayLike, groups: ArrayLike
 ) -> tuple[Array, NDArray[np.intp], NDArray[np.intp]]:
-    """Return embeddings, labels and groups as arrays, or raise."""
     points, values, where = as_points(Z, "Z"), np.asarray(labels), np.asarray(groups)
     for name, array in (("labels", values), ("groups", where)):
         if array.shape != (len(points),):

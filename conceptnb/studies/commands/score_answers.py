@@ -85,7 +85,6 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
 
 
 def _record(question: Question, scores: list[float]) -> dict[str, Any]:
-    """Return one question's entry: the best answer against the wrong ones, and all of them."""
     one = [question.best, *(k for k, true in enumerate(question.true) if not true)]
     return {
         "question": question.text,
