@@ -93,8 +93,7 @@ class DiversityReport:
     def problems(self) -> list[str]:
         """Name every condition that fails, and the atoms, in one sentence each.
 
-        Atoms are numbered from 0 as in `subsets`; environments from 1, as in the paper,
-        where 0 is the base distribution.
+        Atoms count from 0 as in `subsets`, environments from 1 as in the paper: 0 is the base.
         """
         m, n = self.M.shape
         found = []

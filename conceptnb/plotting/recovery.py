@@ -26,8 +26,7 @@ _BAR: dict[str, Any] = {"linestyle": "", "capsize": 2, "linewidth": 1.2}  # a de
 def scores_by_level(rows: Sequence[Row], axis: str, *, log: bool = False) -> Figure:
     """Draw R², MCC and the loss above the oracle's over the levels of a study, with bounds.
 
-    The rows are of one study of ``conceptnb reproduce limits``, `axis` says what its levels are.
-    If these are spaced by their logarithm, a level of 0 is not drawn.
+    The rows are of one study of ``limits``, `axis` names its levels; with `log` 0 is not drawn.
     """
     levels = list(dict.fromkeys(row["level"] for row in rows))
     places = _places(levels, log)

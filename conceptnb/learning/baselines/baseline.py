@@ -19,8 +19,7 @@ from conceptnb.learning.data import check_environment
 class Baseline(TransformerMixin, BaseEstimator):
     """A method that represents observations, to be compared with learned valuations.
 
-    It takes one problem, an array of shape (samples, d_x), or D problems with the same
-    environments at once, shape (D, samples, d_x); networks train as one stack then.
+    It takes one problem, (samples, d_x), or D with the same environments, (D, samples, d_x).
     """
 
     def fit(
