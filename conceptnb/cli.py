@@ -49,7 +49,6 @@ class _Reproduce(_Command):
 
 _DAMAGED = ("SafetensorError", "UnpicklingError", "BadZipFile", "EOFError")
 """What readers of weights and checkpoints raise, without naming the file."""
-
 _ABOUT = "Concept-based representation learning: the package under the book."
 _DECLARED = tomllib.loads((files("conceptnb") / "commands.toml").read_text(encoding="utf-8"))
 

@@ -68,7 +68,6 @@ def _holds_something_else(path: Path) -> bool:
 
 
 def _belongs_here(environment: Path) -> bool:
-    """Return whether an environment exists and was made by this Python."""
     settings = environment / "pyvenv.cfg"
     return settings.is_file() and f"version = {sys.version.split()[0]}" in settings.read_text(
         encoding="utf-8"

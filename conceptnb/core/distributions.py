@@ -201,10 +201,7 @@ def information(base: GaussianMixture, concept: Concept, variance: float) -> flo
 
 
 def sample_one(base: Base, concept: Concept, variance: float, rng: np.random.Generator) -> Array:
-    """Algorithm 1, line by line: one sample of the concept conditional distribution, shape (d_z,).
-
-    Kept as the reference; `sample_rejection` does the same for many at a time.
-    """
+    """Draw one sample (d_z,) by Algorithm 1 line by line: the reference of `sample_rejection`."""
     as_generator(rng)
     while True:
         z = base.sample(1, rng)

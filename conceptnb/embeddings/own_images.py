@@ -126,24 +126,21 @@ def load_directions(path: str | Path) -> dict[str, ConceptDirections]:
 def _check_factors(labels: pd.DataFrame, where: str = "labels, ") -> None:
     if not len(labels.columns):
         raise ValueError(f"{where}no column of labels is left")
-    for name, cells in labels.items():
-        _check_factor(cells.astype(str), f"{where}column {name!r}")
-
-
-def _check_factor(cells: pd.Series, where: str) -> None:
-    if (empty := np.flatnonzero(cells.to_numpy() == "")).size:
-        raise ValueError(f"{where}, row {empty[0] + 2}: the label is missing; remove the image")
-    counts = cells.value_counts()
-    if len(counts) == 1:
-        raise ValueError(
-            f"{where}: all images have the value {counts.index[0]!r}. A direction needs two values "
-            "or more; leave the column out with factors=[...]"
-        )
-    if counts.min() < _FEWEST_IMAGES:
-        raise ValueError(
-            f"{where}: the value {counts.idxmin()!r} has {counts.min()} images, and needs "
-            f"{_FEWEST_IMAGES}. If the column holds measurements, put them into a few classes first"
-        )
+    for name, column in labels.items():
+        cells, here = column.astype(str), f"{where}column {name!r}"
+        if (empty := np.flatnonzero(cells.to_numpy() == "")).size:
+            raise ValueError(f"{here}, row {empty[0] + 2}: the label is missing; remove the image")
+        counts = cells.value_counts()
+        if len(counts) == 1:
+            raise ValueError(
+                f"{here}: all images have the value {counts.index[0]!r}. A direction needs two "
+                "values or more; leave the column out with factors=[...]"
+            )
+        if counts.min() < _FEWEST_IMAGES:
+            raise ValueError(
+                f"{here}: the value {counts.idxmin()!r} has {counts.min()} images, and needs "
+                f"{_FEWEST_IMAGES}. Put measurements into a few classes first"
+            )
 
 
 def _read_image(path: Path, where: str) -> Images:

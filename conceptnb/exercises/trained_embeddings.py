@@ -129,7 +129,8 @@ def _ex_circular(mine: Array, planes: Array) -> str | None:
 def _ex_asked_wheel(Z: Array, hue: NDArray[np.intp], seen: Array, asked: NDArray[np.intp]) -> Array:
     found = []
     for order in (np.arange(10), _ORDER):
-        wheel = LinearRegression().fit(Z, _wheel(order[hue]))
+        angle = 2 * np.pi * order[hue] / 10
+        wheel = LinearRegression().fit(Z, np.column_stack([np.cos(angle), np.sin(angle)]))
         nearest = NearestCentroid().fit(wheel.predict(Z), hue)
         found.append(nearest.score(wheel.predict(seen), asked))
     return np.array(found)

@@ -86,17 +86,14 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     report = learn_concepts(table, looked_for, encoder=args.encoder, seed=args.seed)
     report.learner.save(args.out / "concepts.safetensors")
     code = _fill("apply.txt", columns=table.columns, concepts=report.concepts)
-    write_text(args.out / "apply.py", code)
     found = pd.DataFrame(report.valuations, columns=report.concepts)
     found.insert(0, "environment", environment, allow_duplicates=True)
     write_text(args.out / "valuations.csv", found.to_csv(index=False))
     found_since = [line for line in report.warnings if line not in notes]
     report.warnings[:] = notes + found_since
     command = shlex.join(["conceptnb", "learn", *words])
-    write_text(args.out / "report.html", _learned_page(report, source, command, code))
-    print(*(f"warning: {line}\n" for line in found_since), sep="", end="")
-    print(f"wrote {', '.join(str(args.out / name) for name in _FILES)}")
-    return 0
+    text = _learned_page(report, source, command, code)
+    return _write(args.out, _FILES, text, code, found_since)
 
 
 def _parse(
@@ -252,6 +249,15 @@ def _fill(template: str, *given: Mapping[str, str], **more: object) -> str:
     """Return a file beside this module with its $names filled in."""
     file = Path(__file__).with_name(template)
     return Template(file.read_text(encoding="utf-8")).substitute(*given, **more)
+
+
+def _write(out: Path, files: Sequence[str], text: str, code: str, warnings: Sequence[str]) -> int:
+    """Write report and code, print warnings and what was written, and return 0."""
+    write_text(out / "report.html", text)
+    write_text(out / "apply.py", code)
+    print(*(f"warning: {line}\n" for line in warnings), sep="", end="")
+    print(f"wrote {', '.join(str(out / name) for name in files)}")
+    return 0
 
 
 def _table(frame: pd.DataFrame) -> str:

@@ -19,7 +19,7 @@ from conceptnb.results import paper
 from conceptnb.results.provenance import changes, closure
 from conceptnb.results.show import Table
 
-_PACKAGE = Path(__file__).resolve().parents[1]
+_CHECKOUT = Path(__file__).resolve().parents[2]
 _SHOWN_ROWS = 15  # more than the paper's longest table has; the file holds them all
 _VERSIONS = ("numpy", "scipy", "scikit-learn", "torch", "open_clip_torch", "transformers")
 
@@ -175,8 +175,7 @@ def _html(result: Result) -> str:
 
 def folder() -> Path:
     """Return ``results/`` of the checkout, or of the working folder for an installed package."""
-    checkout = _PACKAGE.parent
-    return (checkout if (checkout / "pyproject.toml").is_file() else Path.cwd()) / "results"
+    return (_CHECKOUT if (_CHECKOUT / "pyproject.toml").is_file() else Path.cwd()) / "results"
 
 
 def _versions() -> dict[str, str]:

@@ -115,9 +115,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--scheduler", help="address of a running Dask scheduler")
     group.add_argument("--out", type=Path, help="file to write; by default results/NAME.json")
     group.add_argument("--force", action="store_true", help="replace the file of --out")
-    group.add_argument(
-        "--checkpoints", type=Path, help="folder of finished tasks; by default OUT.parts"
-    )
+    group.add_argument("--checkpoints", type=Path, help="of finished tasks (default OUT.parts)")
 
 
 def reproduce(name: str, words: Sequence[str]) -> int:

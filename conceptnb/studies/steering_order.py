@@ -13,6 +13,7 @@ from scipy.stats import norm
 from conceptnb.steering.techniques import CONTROLS, MASS_MEAN, MATRIX
 from conceptnb.studies.runner import Row
 from conceptnb.studies.steering_analysis import (
+    _PAPER_ORDER,
     BASELINE,
     accuracy_at_choice,
     accuracy_at_kl,
@@ -20,14 +21,7 @@ from conceptnb.studies.steering_analysis import (
     table6_rows,
 )
 
-ORDER = (
-    BASELINE,
-    "random direction",
-    "CCS direction",
-    "ITI: probe weight direction",
-    MASS_MEAN,
-    MATRIX,
-)
+ORDER = _PAPER_ORDER
 """The techniques of the paper's Table 6, in its order."""
 NEIGHBOURS = tuple((upper, lower) for lower, upper in pairwise(ORDER))
 """Each technique and the one above it: does the paper's order hold?"""

@@ -62,7 +62,6 @@ def _tree(folder: Path) -> ast.Module:
 
 
 def _summary(folder: Path) -> str:
-    """Return the first line of a package's docstring."""
     return (ast.get_docstring(_tree(folder)) or "").split("\n", 1)[0]
 
 

@@ -15,7 +15,6 @@ from conceptnb.core.files import write_text
 from tools.book.project import Project
 
 _KEPT_METADATA = ("kernelspec", "execution", "mystnb")
-
 _SETUP_CELL = """\
 # Fetch the book and its package where they are missing (Colab); elsewhere this does nothing.
 import importlib.util, sys

@@ -14,7 +14,6 @@ _TABLE = re.compile(r"<table\b.*?</table>", re.DOTALL)
 _NUMBER = re.compile(r"[-+−±<>]?\s?[\d.,]+([eE][-+]?\d+)?( ?[%×])?")
 _STYLE = re.compile(r"<style scoped>.*?</style>\s*", re.DOTALL)  # pandas' own, for notebooks
 _WORDY = 26  # characters from which a cell is read as text, over the whole width of a phone
-
 _MANY_COLUMNS = 14  # beyond, a row is a card from the start: on paper, too, and without scripts
 
 

