@@ -241,7 +241,7 @@ def design_atlas() -> Figure:
         ax.plot(*x.T, "o", color=INK, markersize=3.5)
     marks = (("always", PALETTE[0], "s", 26), ("full support", PALETTE[1], "^", 20))
     for name, colour, mark, size in (*marks, ("never", INK, "x", 20), (_UNUSED, FAINT, ".", 3)):
-        ax.scatter(*np.transpose(found[name]), size, colour, mark, label=name)
+        ax.scatter(*np.transpose(found[name]), size, colour, marker=mark, label=name)
     ax.set(aspect="equal", title="Rows are environments, columns are atoms")
     ax.set_axis_off()
     share_legend(figure, 4, "above")
