@@ -14,8 +14,6 @@ from conceptnb.studies.limits_report import study_rows
 
 
 # The contrastive algorithm
-
-
 @Construction.declare(shape=(5,))
 def _ex_fewer_starts(gaps: Array) -> str | None:
     if gaps.min() < -1e-3:
@@ -67,8 +65,6 @@ def _noisiest() -> tuple[float, float]:
 
 
 # What the metrics mean
-
-
 @Construction.declare(shape=lambda folded, true: true.shape)
 def _ex_folded(target: Array, folded: Array, true: Array) -> str | None:
     found = mcc(target, folded)
@@ -80,8 +76,6 @@ def _ex_folded(target: Array, folded: Array, true: Array) -> str | None:
 
 
 # Against baselines
-
-
 @Construction.declare(shape=(3, 3))
 def _ex_pca_r2(Q: Array) -> str | None:
     if np.linalg.cond(Q) > 1e6:

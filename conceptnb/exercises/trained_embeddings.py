@@ -46,8 +46,6 @@ def _ex_vague(answer: Any) -> str | None:
 
 
 # Concepts in CLIP space
-
-
 @Construction.declare()
 def _ex_scikit(answer: Any, ours: Array) -> str | None:
     """Compare one pair's coefficients with those of all pairs: Appendix D.1."""
@@ -100,11 +98,6 @@ def _ex_within(x: Array, y: Array, labels: NDArray[np.intp]) -> float:
 _ORDER = np.array([0, 3, 6, 9, 2, 5, 8, 1, 4, 7])
 
 
-def _wheel(order: NDArray[np.intp]) -> Array:
-    angle = 2 * np.pi * order / 10
-    return np.column_stack([np.cos(angle), np.sin(angle)])
-
-
 @Construction.declare(shape=(10,))
 def _ex_circular(mine: Array, planes: Array) -> str | None:
     """Look for the cyclic order of the planes, from anywhere and either way round."""
@@ -147,8 +140,6 @@ def _ex_other_encoder(
 
 
 # Controls, text and arithmetic
-
-
 @Construction.declare(shape=np.shape)
 def _ex_untrained_text(cosines: Array, trained: Array) -> str | None:
     if not (np.abs(cosines) <= 1).all():

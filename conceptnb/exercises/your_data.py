@@ -9,8 +9,6 @@ from conceptnb.exercises.engine import Construction
 
 
 # A table of environments
-
-
 @Construction.declare(kind=dict)
 def _ex_plan(looked_for: Mapping[str, Any]) -> str | None:
     """Look for Assumption 4: the rank of M, and each concept in two environments."""
