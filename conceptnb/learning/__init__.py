@@ -5,6 +5,7 @@ from conceptnb.learning.data import Stack, stack
 from conceptnb.learning.encoders import Encoder, LinearEncoder, MLPEncoder
 from conceptnb.learning.fitting import ConceptFit, fit, oracle_loss
 from conceptnb.learning.heads import GeneralHead, Head, InterventionalHead, TargetHead, TiedHead
+from conceptnb.learning.interventions import InterventionLearner
 from conceptnb.learning.learner import ConceptLearner
 from conceptnb.learning.losses import contrastive_loss
 from conceptnb.learning.model import ConceptModel, Whitening
@@ -32,6 +33,7 @@ __all__ = [
     "Encoder",
     "GeneralHead",
     "Head",
+    "InterventionLearner",
     "InterventionalHead",
     "LinearEncoder",
     "MLPEncoder",
