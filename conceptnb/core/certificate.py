@@ -10,7 +10,8 @@ under Assumptions 1 to 3, proved in the chapters on Theorem 1 and on its failure
 - *On no support* if two columns of M are proportional (rotate the two atoms), or if some v with
   :math:`D(z) v = 0` has :math:`v_i \ne 0` (flow along v, as far as one likes).
 - *Under full support* (:math:`p > 0` everywhere) any other atom is identified if its column is
-  linearly independent of those of the atoms that are open as it is, and some more are.
+  linearly independent of those of the atoms that are open as it is; in particular all are if M
+  has rank n, and m = n environments suffice. Some dependent columns are settled too.
 """
 
 from __future__ import annotations

@@ -152,7 +152,10 @@ def intersection(concepts: Sequence[Concept]) -> Concept:
 
 
 def random_atoms(n: int, d_z: int, rng: np.random.Generator) -> Array:
-    """Draw n <= d_z independent atoms, entries uniform on (-0.3, 0.3) (Appendix G), (n, d_z)."""
+    """Draw atoms with entries uniform on (-0.3, 0.3) (Appendix G), shape (n, d_z).
+
+    Rows are linearly independent, with probability one; `n` is at most `d_z`.
+    """
     if as_count(n, "n") > as_count(d_z, "d_z"):
         raise ValueError(f"n must be at most d_z: {n} atoms in {d_z} dimensions are dependent")
     return as_generator(rng).uniform(-0.3, 0.3, size=(n, d_z))

@@ -112,7 +112,8 @@ TABLE_7 = _both((4, 15, 18), (4, 20, 22), (4, 25, 28))
 class Problem:
     """One draw of a synthetic setting, with its truth: base p, atoms (n, d_z), mixing f.
 
-    Latents Z (samples, d_z) are sorted by `environment` (samples,), 0 for the base distribution.
+    Z (samples, d_z) are latents of all environments; `environment` (samples,), sorted, is 0 for the
+    base distribution, e for concept conditional environment e.
     """
 
     setting: Setting

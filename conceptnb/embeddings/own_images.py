@@ -139,7 +139,8 @@ def _check_factors(labels: pd.DataFrame, where: str = "labels, ") -> None:
         if counts.min() < _FEWEST_IMAGES:
             raise ValueError(
                 f"{here}: the value {counts.idxmin()!r} has {counts.min()} images, and needs "
-                f"{_FEWEST_IMAGES}. Put measurements into a few classes first"
+                f"{_FEWEST_IMAGES}. If the column holds measurements, put them into a few classes "
+                "first"
             )
 
 

@@ -144,7 +144,8 @@ class Construction(Exercise):
     kind : type, optional
         What an answer has to be an instance of.
     shape : tuple of int or callable, optional
-        The answer is an array of finite numbers of this shape, maybe computed from what is passed.
+        Makes the answer an array of finite numbers: its shape, or a function that returns it, given
+        what a chapter passes.
     entries : str
         What the rows, columns or entries of that array are.
     """

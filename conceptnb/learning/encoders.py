@@ -15,7 +15,8 @@ from torch.nn import functional
 class StackedLinear(nn.Module):
     """P linear layers side by side: (P, rows, fan_in) -> (P, rows, fan_out).
 
-    Entries are of U(-1/√fan_in, 1/√fan_in), torch's default, by a generator for each model.
+    Entries are drawn from U(-1/√fan_in, 1/√fan_in), torch's default, by a generator for each model,
+    so that a model starts alike alone and in a stack.
     """
 
     def __init__(

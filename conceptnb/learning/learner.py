@@ -155,7 +155,8 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def score(self, X: ArrayLike, environment: ArrayLike) -> float:
         """Return the mean log-likelihood of the environments, in nats; higher is better.
 
-        The softmax weights environments as often as they occurred in the fit. No truth enters.
+        The softmax over all environments, weighted as often as they occurred in the fit.
+        No truth enters, so it may choose among learners.
         """
         learned = self.log_odds(X)
         labels = check_environment(environment)

@@ -49,7 +49,10 @@ class Activations:
         return layers, heads, width
 
     def select(self, questions: Iterable[Question | str]) -> Activations:
-        """Return the rows of questions (or ids), in that order; ValueError if one has none here."""
+        """Rows of the given questions (or ids), question by question, in the order given.
+
+        Raises ValueError if a question has no activations here.
+        """
         where: dict[str, list[int]] = {}
         for row, name in enumerate(self.ids):
             where.setdefault(str(name), []).append(row)

@@ -29,7 +29,10 @@ class Probes:
     weights: np.ndarray
 
     def top(self, n_heads: int) -> np.ndarray:
-        """Mask (layers, heads) of the ``n_heads`` best (K); ValueError if there are not so many."""
+        """Boolean mask (layers, heads) of the ``n_heads`` most accurate heads (K in the paper).
+
+        Raises ValueError if ``n_heads`` is not between 1 and the number of heads.
+        """
         if not 1 <= n_heads <= self.accuracy.size:
             raise ValueError(
                 f"n_heads is {n_heads}; the model has {self.accuracy.size} heads to choose from"

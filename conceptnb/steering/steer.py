@@ -42,7 +42,8 @@ class SteeringVector:
     def along(cls, direction: np.ndarray, training: Activations) -> SteeringVector:
         """Normalise ``direction`` and measure σ along it, on training questions only.
 
-        It has shape (layers, heads, width) and any length. No training activation may be tested.
+        The direction has shape (layers, heads, width) and any length. What is tested later must not
+        be among the training activations: select by question first.
         """
         if direction.shape != training.shape:
             raise ValueError(f"direction has shape {direction.shape}, activations {training.shape}")

@@ -254,7 +254,10 @@ def _sentence(rng: np.random.Generator) -> str:
 
 
 def make_toy_corpus(kind: str) -> ToyCorpus:
-    """Draw the facts of a toy corpus, shared by ``CORPUS_KINDS``; ValueError for another kind."""
+    """Draw the facts of a toy corpus, which all kinds in ``CORPUS_KINDS`` share.
+
+    Raises ValueError for another ``kind``.
+    """
     if kind not in CORPUS_KINDS:
         raise ValueError(f"kind is {kind!r}; choose one of {', '.join(CORPUS_KINDS)}")
     rng, shape = np.random.default_rng(0), (len(CATEGORIES), ENTITIES_PER_CATEGORY)

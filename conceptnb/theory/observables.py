@@ -41,7 +41,8 @@ class Observables:
     def prepared(self) -> Observables:
         r"""Return the same functions in the chart that the steps of the proof use.
 
-        It has unit spread and its origin where :math:`\sum_e G_e` is least: searches start close.
+        The data have unit spread, and the origin is where :math:`\sum_e G_e` is least: any
+        chart would do, but in this one searches start near their ends.
         """
         centre, spread = np.median(self.points, axis=0), self.points.std(axis=0)
 

@@ -121,7 +121,10 @@ def _group_losses(
 
 
 class ClipTraining:
-    """A small CLIP model in training, by default by its kind's recipe; can be saved and resumed."""
+    """A small CLIP model in training, by default with the recipe of the shipped model of its kind.
+
+    Its whole state can be saved and taken up again.
+    """
 
     def __init__(self, kind: str, plan: TrainingPlan | None = None) -> None:
         if kind not in PLANS:

@@ -120,7 +120,8 @@ def vague_caption(factor: str, value: int) -> str:
 def caption_environment(model: ClipModel, Z: ArrayLike, caption: str, n: int) -> NDArray[np.intp]:
     """Positions (n,) of the images that fit a caption best, best first.
 
-    To the paper they sample a concept conditional distribution (Definition 3).
+    The paper reads captions as concept indicators: images that go with "coloured
+    red ..." are a sample of a concept conditional distribution (Definition 3).
     """
     images = unit(Z)
     if not 1 <= n <= len(images):
