@@ -1,8 +1,7 @@
 """``conceptnb reproduce light-tunnel``: a physical device's camera, concepts found from its images.
 
-Model F1 of the causal chambers' light tunnel (Gamella et al., 2025) shows light of three colours
-through two polarizers: the image holds (red m, green m, blue m), m = cos²(pol_1 - pol_2), and no
-other number. The published images of the device have the same factors.
+Model F1 of the light tunnel (Gamella et al., 2025): an image holds the three numbers red m,
+green m and blue m, with m = cos²(pol_1 - pol_2), and no other.
 """
 
 from __future__ import annotations
@@ -33,8 +32,9 @@ from conceptnb.studies.summarise import summary
 
 __all__ = ["STUDY"]
 
-_FACTORS = {"red": (128, 30), "green": (128, 30), "blue": (128, 30), "pol_1": (45, 10)} | {
-    "pol_2": (0, 10)
+_FACTORS = dict.fromkeys(("red", "green", "blue"), (128, 30)) | {
+    "pol_1": (45, 10),
+    "pol_2": (0, 10),
 }
 """Factor -> mean and standard deviation of its levels, of LEDs in 0 to 255 or in degrees."""
 _SCENES = {
@@ -44,16 +44,15 @@ _SCENES = {
 }
 """Simulated scene -> the factors that vary; others stay at their mean."""
 _PIXELS, _NOISE, _VARIANCE, _SHARE, _FEWEST = 16, 0.02, 0.25, 1e-3, 30
-_SCORES = ("mcc", "r2")
 _NAME = "lt_crl_benchmark_v1"
 _URL = f"https://causalchamber.s3.eu-central-1.amazonaws.com/downloadables/{_NAME}.zip"
 _MD5 = "8ec492afffd0142abd70b1fa7082b104"  # as its page says
 _REAL = "published images"
 
-Render = Callable[[np.ndarray], Array]
+_Render = Callable[[np.ndarray], Array]
 
 
-def _simulated(scene: str, rows: int, rng: np.random.Generator) -> tuple[Array, Render]:
+def _simulated(scene: str, rows: int, rng: np.random.Generator) -> tuple[Array, _Render]:
     """Return standardised levels of the factors that vary, and what images rows of them have."""
     model = _camera()
     Z = rng.normal(size=(rows, len(_SCENES[scene])))
@@ -80,19 +79,12 @@ def _camera() -> Any:
     return ModelF1(center_x=0.5, center_y=0.5, radius=0.4, offset=0.0, image_size=_PIXELS)
 
 
-def _published(folder: Path) -> tuple[list[str], Array, Render]:
-    """Return the factors that vary in experiments of the data set's layout, levels and images.
-
-    Each folder NAME holds NAME.csv, with columns of factors and `image_file`, and images in
-    folders images_SIZE, of which the smallest are taken.
-    """
+def _published(folder: Path) -> tuple[list[str], Array, _Render]:
+    """Return the factors that vary in NAME/NAME.csv, their levels, and the smallest images."""
     tables = sorted(folder.glob("*/*.csv")) or sorted(folder.glob("*.csv"))
     tables = [table for table in tables if table.stem == table.parent.name]
     if not tables:
-        raise ValueError(
-            f"--data {folder} has no NAME/NAME.csv: give the unpacked folder of {_URL}, one "
-            "experiment of it, or the word download"
-        )
+        raise ValueError(f"--data {folder} has no NAME/NAME.csv: give the unpacked {_URL}")
     levels, files = [], []
     for table in tables:
         frame = pd.read_csv(table)
@@ -131,8 +123,7 @@ def _select(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return held-out rows, and rows of environments with labels; no row is in two of them.
 
-    A tenth is held out, a tenth is the base; the others are shared among the environments, each
-    of which keeps a row by the probability of Algorithm 1, and at most as many as the base has.
+    Environments keep rows by the probability of Algorithm 1, at most as many as the base has.
     """
     order, size = rng.permutation(len(Z)), len(Z) // 10
     found = [order[size : 2 * size]]
@@ -149,13 +140,12 @@ def _select(
     return order[:size], np.concatenate(found), np.repeat(np.arange(len(counts)), counts)
 
 
-def _runs(scene: str, seeds: list[int], rows: int, data: str, labels: str = "true") -> list[Row]:
-    """Return a row per method and seed; environments with "shuffled" labels are a wrong method."""
-    return [row for seed in seeds for row in _run(scene, seed, rows, data, labels)]
+def _runs(seeds: list[int], **arguments: Any) -> list[Row]:
+    return [row for seed in seeds for row in _run(seed, **arguments)]
 
 
-def _run(scene: str, seed: int, rows: int, data: str, labels: str) -> list[Row]:
-    """Return a row per method; the learner and the ceiling are linear in the first scene alone."""
+def _run(seed: int, scene: str, rows: int, data: str, labels: str = "true") -> list[Row]:
+    """Return a row per method; "shuffled" labels of environments are a wrong one."""
     rng = np.random.default_rng(seed)
     if scene == _REAL:
         names, Z, render = _published(Path(data))
@@ -188,8 +178,8 @@ def _run(scene: str, seed: int, rows: int, data: str, labels: str) -> list[Row]:
 
 def _summarise(runs: list[Row]) -> list[Row]:
     """Return a row per scene and method."""
-    columns = [*_SCORES, *(f"r2_{name}" for name in _FACTORS)]
-    return summary(runs, ("scene", "method", "factors", "components"), columns)
+    by = ("scene", "method", "factors", "components")
+    return summary(runs, by, ["mcc", "r2", *(f"r2_{name}" for name in _FACTORS)])
 
 
 def _download() -> Path:
@@ -214,8 +204,6 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 def _plans(args: argparse.Namespace) -> list[Plan]:
     seeds = consecutive_seeds(args.seeds)
-    if args.rows < 100:
-        raise ValueError(f"--rows must be at least 100, got {args.rows}")
     simulated, data = args.data == "simulated", args.data
     if simulated:
         _camera()
@@ -230,11 +218,9 @@ def _plans(args: argparse.Namespace) -> list[Plan]:
         for seed in seeds
     ]
     task = tasks[len(seeds) if simulated else 0].but(seeds=seeds[:3])
-    device = f"images of the device, {_NAME} (CC BY 4.0)"
+    model = "analytic images of Model F1 (causalchamber, MIT), not the device"
     notes = {
-        "what": "analytic images of Model F1 (causalchamber, MIT), not the device"
-        if simulated
-        else device,
+        "what": model if simulated else f"images of the device, {_NAME} (CC BY 4.0)",
         "levels": "Gaussian: mean, standard deviation of each factor" if simulated else "as kept",
         "factors": {name: list(levels) for name, levels in _FACTORS.items()},
         "pixels": _PIXELS,
@@ -247,7 +233,10 @@ def _plans(args: argparse.Namespace) -> list[Plan]:
         "scores": "on held-out images of the base",
     }
     sample = Sample(
-        task, _SCORES, {"labels shuffled": task.but(labels="shuffled")}, by=("scene", "method")
+        task,
+        ("mcc", "r2"),
+        {"labels shuffled": task.but(labels="shuffled")},
+        by=("scene", "method"),
     )
     return [Plan("light_tunnel", tasks, _summarise, seeds, notes, sample)]
 
