@@ -238,7 +238,8 @@ def _plans(args: argparse.Namespace) -> list[Plan]:
         {"labels shuffled": task.but(labels="shuffled")},
         by=("scene", "method"),
     )
-    return [Plan("light_tunnel", tasks, _summarise, seeds, notes, sample)]
+    file = "light_tunnel" if simulated else "light_tunnel_images"
+    return [Plan(file, tasks, _summarise, seeds, notes, sample)]
 
 
 STUDY = Study(add_options=_add_options, plans=_plans)
