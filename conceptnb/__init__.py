@@ -1,9 +1,8 @@
 """Concepts as affine subspaces: a small library under an executable book.
 
-The package implements *From Causal to Concept-Based Representation Learning*
-(Rajendran, Buchholz, Aragam, Schölkopf and Ravikumar, NeurIPS 2024). Its rooms
-stand on floors, and each imports only what is below it. They load on first use,
-so that ``import conceptnb`` is quick and needs neither torch nor any model library.
+The package implements *From Causal to Concept-Based Representation Learning* (Rajendran, Buchholz,
+Aragam, Schölkopf and Ravikumar, NeurIPS 2024). Its rooms stand on floors, and each imports only
+what is below it. They load on first use: ``import conceptnb`` needs no torch and no model library.
 """
 
 from __future__ import annotations

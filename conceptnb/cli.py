@@ -5,8 +5,6 @@ runner computes, in ``studies.toml``. A module is imported when its command is c
 ``conceptnb --help`` needs no torch.
 """
 
-from __future__ import annotations
-
 import argparse
 import errno
 import importlib
@@ -34,7 +32,6 @@ class _Command:
     help: str
 
     def run(self, words: Sequence[str]) -> int:
-        """Import the module and run it with what was typed after the command."""
         module = importlib.import_module(self.module)
         parser = argparse.ArgumentParser(prog=f"conceptnb {self.words}", description=self.help)
         parser.error = refuse  # type: ignore[method-assign]
@@ -46,14 +43,12 @@ class _Reproduce(_Command):
     """``conceptnb reproduce NAME``: a study, which the runner computes."""
 
     def run(self, words: Sequence[str]) -> int:
-        """Let the runner compute the study."""
         runner = importlib.import_module(self.module)
         return runner.reproduce(self.words.split()[-1], words)
 
 
 _DAMAGED = ("SafetensorError", "UnpicklingError", "BadZipFile", "EOFError")
 """What readers of weights and checkpoints raise, without naming the file."""
-
 _ABOUT = "Concept-based representation learning: the package under the book."
 _DECLARED = tomllib.loads((files("conceptnb") / "commands.toml").read_text(encoding="utf-8"))
 

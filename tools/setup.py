@@ -22,9 +22,8 @@ _OLDEST = (3, 11)
 def main(arguments: list[str] | None = None) -> None:
     """Set the environment up unless its stamp says that nothing has changed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument(
-        "folder", nargs="?", default=".venv", help="made in the checkout (default: .venv)"
-    )
+    said = "made in the checkout (default: .venv)"
+    parser.add_argument("folder", nargs="?", default=".venv", help=said)
     folder = parser.parse_args(arguments).folder
     if sys.version_info < _OLDEST:
         sys.exit(
@@ -69,7 +68,6 @@ def _holds_something_else(path: Path) -> bool:
 
 
 def _belongs_here(environment: Path) -> bool:
-    """Return whether an environment exists and was made by this Python."""
     settings = environment / "pyvenv.cfg"
     return settings.is_file() and f"version = {sys.version.split()[0]}" in settings.read_text(
         encoding="utf-8"

@@ -3,8 +3,7 @@
 Each module imports only those before it:
 
 - `validation`, `files`, `table_files`: arguments, files and tables that are checked;
-- `concepts`, `certificate`, `diversity`, `design`: concepts, and environments that are
-  diverse enough;
+- `concepts`, `certificate`, `diversity`, `design`: concepts, and environments diverse enough;
 - `distributions`, `conditioning`, `conditioning_distributions`: conditioning, three ways;
 - `causal`: a small causal model, for comparison;
 - `planner`: the smallest designs that Theorem 1 covers;

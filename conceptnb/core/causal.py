@@ -19,8 +19,7 @@ class LinearSCM:
     Parameters
     ----------
     W : array-like of shape (d, d)
-        ``W[j, i]`` is the effect of variable i on variable j. Variables come in causal
-        order: W is strictly lower triangular.
+        ``W[j, i]`` is the effect of variable i on j > i: W is strictly lower triangular.
     means, variances : array-like of shape (d,)
         Of the noise.
     """
@@ -90,8 +89,7 @@ def ratio_form(first: GaussianMixture, second: GaussianMixture) -> Array:
 def environments_needed(n: ArrayLike, d_z: ArrayLike) -> dict[str, np.ndarray]:
     """Numbers of environments that identify n atoms, the base included (Section 5, Appendix B.2).
 
-    They suffice under each result's own assumptions, which for iVAE include two sufficient
-    statistics for each latent.
+    They suffice under each result's assumptions: iVAE has two statistics for each latent.
     """
     atoms, latents = np.broadcast_arrays(np.asarray(n), np.asarray(d_z))
     if (atoms < 1).any() or (atoms > latents).any():

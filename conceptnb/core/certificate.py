@@ -1,21 +1,16 @@
 r"""Which atoms does a design identify, and on which supports? A certificate for each atom.
 
-In units of its own noise the log ratio of environment e and the base is
-:math:`G_e = \sum_i (\tfrac12 M_{ei} z_i^2 - B_{ei} z_i) + c_e`, so that
-:math:`\partial G / \partial z = M\,\mathrm{diag}(z) - B =: D(z)`. Three statements decide,
-all proved in the chapters on Theorem 1 and on its failures. They compare with *every*
-model that satisfies Assumptions 1 to 3 and has the same data.
+In units of its own noise :math:`G_e = \sum_i (\tfrac12 M_{ei} z_i^2 - B_{ei} z_i) + c_e`, with
+:math:`\partial G / \partial z = M\,\mathrm{diag}(z) - B =: D(z)`. Three statements on all models
+under Assumptions 1 to 3, proved in the chapters on Theorem 1 and on its failures, decide:
 
-- *On every support* (any open set) an atom is identified if :math:`(w^\top M)_i \ne 0`
-  for some w with :math:`w^\top D(z) = 0`, at a random z, and no other such atom has a
-  column that is proportional to :math:`M_i` on the space of these w. Otherwise a second
-  model has the same data near z.
-- *On no support* if two columns of M are proportional (rotate the two atoms), or if some
-  v with :math:`D(z) v = 0` has :math:`v_i \ne 0` (flow along v, as far as one likes).
-- *Under full support* (:math:`p > 0` everywhere) an atom that is neither is identified
-  if its column, with those of the atoms that are open as it is, is linearly independent;
-  in particular all are if M has rank n, and m = n environments suffice. Some dependent
-  columns are settled too, by parts of the model that the rest does not touch.
+- *On every support* (any open set) an atom is identified if :math:`(w^\top M)_i \ne 0` for some w
+  with :math:`w^\top D(z) = 0`, at a random z, and no other such atom has a column that is
+  proportional to :math:`M_i` on the space of these w.
+- *On no support* if two columns of M are proportional (rotate the two atoms), or if some v with
+  :math:`D(z) v = 0` has :math:`v_i \ne 0` (flow along v, as far as one likes).
+- *Under full support* (:math:`p > 0` everywhere) any other atom is identified if its column is
+  linearly independent of those of the atoms that are open as it is, and some more are.
 """
 
 from __future__ import annotations
@@ -173,7 +168,6 @@ def _kernel(matrix: Array) -> Array:
 
 
 def _length(columns: Array) -> Array:
-    """Euclidean length of each column, zero where there are no rows."""
     return np.linalg.norm(columns, axis=0) if columns.size else np.zeros(columns.shape[1])
 
 

@@ -44,14 +44,12 @@ def check_independent(rows: ArrayLike, name: str) -> Array:
 class Concept:
     """A concept :math:`A` at a valuation :math:`b` (Definition 1).
 
-    A latent point :math:`z`, and the observation :math:`x = f(z)` with it, satisfies
-    the concept if :math:`Az = b`.
+    A latent point :math:`z` and its observation :math:`f(z)` satisfy it if :math:`Az = b`.
 
     Parameters
     ----------
     A : array-like of shape (d_C, d_z)
-        The linear map, with linearly independent rows. A concept with one row is an
-        atom (Definition 2).
+        The linear map, with linearly independent rows; with one row it is an atom (Definition 2).
     b : array-like of shape (d_C,)
         The valuation, one entry per row of `A`.
 
@@ -141,10 +139,7 @@ class Concept:
 
 
 def intersection(concepts: Sequence[Concept]) -> Concept:
-    """Combine concepts into the one that is satisfied where all of them are (Section 4.1).
-
-    Their rows must be linearly independent together.
-    """
+    """Combine concepts (Section 4.1), whose rows together have to be linearly independent."""
     if not concepts:
         raise ValueError("concepts must hold at least one Concept")
     widths = {concept.d_z for concept in concepts}
@@ -157,10 +152,7 @@ def intersection(concepts: Sequence[Concept]) -> Concept:
 
 
 def random_atoms(n: int, d_z: int, rng: np.random.Generator) -> Array:
-    """Draw atoms with entries uniform on (-0.3, 0.3) (Appendix G), shape (n, d_z).
-
-    Rows are linearly independent, with probability one; `n` is at most `d_z`.
-    """
+    """Draw n <= d_z independent atoms, entries uniform on (-0.3, 0.3) (Appendix G), (n, d_z)."""
     if as_count(n, "n") > as_count(d_z, "d_z"):
         raise ValueError(f"n must be at most d_z: {n} atoms in {d_z} dimensions are dependent")
     return as_generator(rng).uniform(-0.3, 0.3, size=(n, d_z))

@@ -75,8 +75,7 @@ class EnforcedMeasure:
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         r"""Draw :math:`v \sim q_V`, then :math:`z \sim p(\cdot \mid v)`, shape (n, d_z).
 
-        A draw from a component of the mixture is moved so that its v is the wanted one;
-        for a Gaussian that gives the conditional distribution (Matheron's rule).
+        Components' draws are moved to the wanted v, which is right for Gaussians (Matheron's rule).
         """
         v = as_generator(rng).multivariate_normal(
             self._mean, self._covariance, size=as_count(n, "n", minimum=0)

@@ -16,8 +16,7 @@ from conceptnb.core.concepts import Concept, check_independent
 from conceptnb.core.diversity import DiversityReport, check_diversity
 from conceptnb.core.validation import Array, as_array, as_positive
 
-# Appendix G says "chosen randomly"; the authors' released script fixes one atom
-# per environment, in this order, at these valuations.
+# Appendix G: "chosen randomly"; the authors' script fixes atoms, order and valuations.
 _PAPER_ENVIRONMENTS: dict[int, tuple[list[int], list[float]]] = {
     2: ([0, 1, 1], [0.2, -0.2, 0.1]),
     3: ([0, 1, 2, 0], [0.2, -0.2, 0.1, -0.1]),
@@ -111,8 +110,7 @@ class EnvironmentDesign:
     def check(self) -> DiversityReport:
         """Check Assumptions 4 and 5, Lemma 1's condition and Theorem 2's; prints as a table.
 
-        Its `identified` says for each atom on which supports of the base its valuation is
-        identified.
+        `identified` says for each atom on which supports of the base its valuation is.
         """
         return check_diversity(self.M, self.B, self.variance)
 
@@ -128,7 +126,6 @@ class EnvironmentDesign:
 def _check_environment(
     e: int, subset: Sequence[int], values: Sequence[float]
 ) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    """Return one environment's atoms and valuations as tuples, or say what is wrong."""
     if isinstance(subset, (int, np.integer)):
         raise TypeError(f"subsets[{e}] must be a list of atom indices, got the number {subset}")
     indices = np.asarray(subset)
@@ -152,8 +149,7 @@ def _check_environment(
 def paper_design(n: int) -> EnvironmentDesign:
     """Return the environments of the paper's experiments with n = 2, 3 or 4 (Tables 1 and 7).
 
-    One atom is conditioned on in each of m = n + 1 environments. Appendix G does not
-    print them; they are those of the code that the authors released.
+    Each of m = n + 1 environments conditions on one atom, as in the authors' released code.
     """
     if n not in _PAPER_ENVIRONMENTS:
         raise ValueError(f"n must be one of {sorted(_PAPER_ENVIRONMENTS)}, got {n}")

@@ -43,9 +43,8 @@ def cross_fitted_mcc(true: ArrayLike, learned: ArrayLike, rng: np.random.Generat
 def cross_fitted_r2(true: ArrayLike, learned: ArrayLike, rng: np.random.Generator) -> float:
     """R² of an affine map fitted on one half of the samples and scored on the other.
 
-    The R² of Tables 1 and 7 is scored on the samples it is fitted to, so it grows with
-    every column learned. This one is near or below 0 for noise. Parameters are those of
-    :func:`cross_fitted_mcc`.
+    The R² of Tables 1 and 7 is scored on the samples it is fitted to, and grows with every column.
+    This one is near or below 0 for noise. Parameters: :func:`cross_fitted_mcc`.
     """
     t, h = np.asarray(true, dtype=float), np.asarray(learned, dtype=float)
     r2(t, h)  # refuses what R² refuses

@@ -153,7 +153,6 @@ def random_mixture(d_z: int, rng: np.random.Generator, spread: float = 1.0) -> G
 def _check_conditioning(
     concept: Concept, variance: float, d_z: int | None = None
 ) -> tuple[Array, Array, float]:
-    """Return A, b and the variance once they fit the base distribution."""
     if not isinstance(concept, Concept):
         raise TypeError(f"concept must be a Concept, got {type(concept).__name__}")
     if d_z is not None and concept.d_z != d_z:
@@ -202,10 +201,7 @@ def information(base: GaussianMixture, concept: Concept, variance: float) -> flo
 
 
 def sample_one(base: Base, concept: Concept, variance: float, rng: np.random.Generator) -> Array:
-    """Algorithm 1, line by line: one sample of the concept conditional distribution, shape (d_z,).
-
-    Kept as the reference; `sample_rejection` does the same for many at a time.
-    """
+    """Draw one sample (d_z,) by Algorithm 1 line by line: the reference of `sample_rejection`."""
     as_generator(rng)
     while True:
         z = base.sample(1, rng)

@@ -36,11 +36,9 @@ class DiversityReport:
         Environment-valuation matrix in standard units (valuations in units of σ).
     assumption4 : ndarray of bool, shape (n,)
         For each atom: its column of M is no combination of the others, and some v with
-        :math:`v^\top M = 0` has :math:`(v^\top B)_i \ne 0`. Assumption 4 holds if and
-        only if all entries do.
+        :math:`v^\top M = 0` has :math:`(v^\top B)_i \ne 0`. Assumption 4: all entries hold.
     assumption5 : ndarray of bool, shape (n, n)
-        Entry (i, j): some environment conditions on atom i and not on atom j. The
-        diagonal is True, as nothing is asked there.
+        Entry (i, j): some environment conditions on atom i and not on j; the diagonal is True.
     lemma1 : bool or None
         Some n + 1 environments have every n of their rows of M linearly independent.
         None if there are too many choices to try.
@@ -51,17 +49,15 @@ class DiversityReport:
     smallest_singular_value : float
         n-th singular value of M (0 if m < n): distance to the matrices of lower rank.
     valuation_margins : ndarray of shape (n,)
-        Largest :math:`|(v^\top B)_i|` over unit v with :math:`v^\top M = 0`, in σ. One v
-        serves all atoms if each has a v of its own, since a generic combination of them
-        has no zero entry. A margin of zero is failure; a positive one is at most the
-        distance of B to the matrices that fail, as only the entries of B that are not
-        zero by design can move: a path's two valuations are :math:`|\Delta|/\sqrt 2` away,
-        and its margin is :math:`|\Delta|/\sqrt{n + 1}`.
+        Largest :math:`|(v^\top B)_i|` over unit v with :math:`v^\top M = 0`, in σ. One v serves all
+        atoms if each has a v of its own, since a generic combination of them has no zero entry. A
+        margin of zero is failure; a positive one is at most the distance of B to the matrices that
+        fail, as only the entries of B that are not zero by design can move: a path's two valuations
+        are :math:`|\Delta|/\sqrt 2` away, and its margin is :math:`|\Delta|/\sqrt{n + 1}`.
     theorem2_singular_value : float
         2n-th singular value of (M, B) (0 if m < 2n).
     repeated : tuple of (int, int)
-        Pairs of environments that have equal rows in M and in B: the same distribution
-        twice.
+        Pairs of environments that have equal rows in M and in B: the same distribution twice.
     """
 
     M: Array
@@ -85,8 +81,7 @@ class DiversityReport:
     def identified(self) -> tuple[Verdict, ...]:
         """On which supports each atom is identified: "always", "full support" or "never".
 
-        This is sharper than Assumptions 4 and 5, which ask for one v for all z: see
-        `conceptnb.core.certificate`.
+        Sharper than Assumptions 4 and 5, with one v for all z: see `conceptnb.core.certificate`.
         """
         return certify(self.M, self.B)
 
@@ -98,8 +93,7 @@ class DiversityReport:
     def problems(self) -> list[str]:
         """Name every condition that fails, and the atoms, in one sentence each.
 
-        Atoms are numbered from 0 as in `subsets`; environments from 1, as in the paper,
-        where 0 is the base distribution.
+        Atoms count from 0 as in `subsets`, environments from 1 as in the paper: 0 is the base.
         """
         m, n = self.M.shape
         found = []
@@ -206,7 +200,6 @@ def _null_space(matrix: Array) -> Array:
 
 
 def _dependent_columns(matrix: Array) -> np.ndarray:
-    """Tell which columns take part in a linear dependency, shape (columns,)."""
     return np.abs(_null_space(matrix)).max(axis=1, initial=0) > _TOLERANCE
 
 

@@ -1,7 +1,5 @@
 """Data to try the other modules on: synthetic, made here, and said so where they are shown."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import matplotlib.image

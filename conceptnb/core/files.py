@@ -8,10 +8,7 @@ from pathlib import Path
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write `text` to `path` in one step, making its folder where needed.
-
-    A reader of `path` finds the old content or the new one, even after a crash.
-    """
+    """Write `text` to `path`, with its folder, so that readers find the old content or the new."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

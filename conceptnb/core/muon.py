@@ -1,8 +1,7 @@
 """The Muon optimiser in single precision, many matrices at once.
 
-``torch.optim.Muon`` orthogonalises one matrix after another in bfloat16, which a
-CPU without bfloat16 units emulates slowly: at the size of the small models it
-would take longer than the gradients do.
+``torch.optim.Muon`` orthogonalises one matrix after another in bfloat16, which a CPU without
+bfloat16 units emulates slowly: longer than the small models' gradients take.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 r"""Plan the smallest designs that Theorem 1 covers.
 
-Take environments as the vertices of a tree and atoms as its n edges: each atom is
-conditioned on in the two environments that its edge joins. Then M is the unsigned
-incidence matrix of a tree, which has rank n; the one v with :math:`v^\top M = 0` is
-:math:`\pm 1` along the tree's two colours, so :math:`(v^\top B)_i` is the difference of the
-atom's two valuations; and no edge contains another. So Lemma 1's condition and Assumption 5
-hold, and Assumption 4 as soon as each atom's two valuations differ, with n + 1 environments
-and 2n conditionings, the fewest possible (Remark 2).
+Take environments as the vertices of a tree and atoms as its n edges: each atom is conditioned on in
+the two environments that its edge joins. Then M is the unsigned incidence matrix of a tree, which
+has rank n; the one v with :math:`v^\top M = 0` is :math:`\pm 1` along the tree's two colours, so
+:math:`(v^\top B)_i` is the difference of the atom's two valuations; and no edge contains another.
+So Lemma 1's condition and Assumption 5 hold, and Assumption 4 as soon as each atom's two valuations
+differ, with n + 1 environments and 2n conditionings, the fewest possible (Remark 2).
 """
 
 from __future__ import annotations

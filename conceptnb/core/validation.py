@@ -59,10 +59,7 @@ def as_count(value: int, name: str, minimum: int = 1) -> int:
 
 
 def as_generator(value: Any) -> np.random.Generator:
-    """Return `value` if it is a `numpy.random.Generator`; of anything else raise TypeError.
-
-    Nothing here draws from a global state, so that every number can be made again.
-    """
+    """Return a `numpy.random.Generator`, or raise TypeError: nothing draws from a global state."""
     if not isinstance(value, np.random.Generator):
         raise TypeError(
             "rng must be a numpy.random.Generator such as numpy.random.default_rng(0), "

@@ -1,9 +1,7 @@
 """A folder of images with labels -> concept directions in any embedding (Appendix D)."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
@@ -128,24 +126,21 @@ def load_directions(path: str | Path) -> dict[str, ConceptDirections]:
 def _check_factors(labels: pd.DataFrame, where: str = "labels, ") -> None:
     if not len(labels.columns):
         raise ValueError(f"{where}no column of labels is left")
-    for name, cells in labels.items():
-        _check_factor(cells.astype(str), f"{where}column {name!r}")
-
-
-def _check_factor(cells: pd.Series, where: str) -> None:
-    if (empty := np.flatnonzero(cells.to_numpy() == "")).size:
-        raise ValueError(f"{where}, row {empty[0] + 2}: the label is missing; remove the image")
-    counts = cells.value_counts()
-    if len(counts) == 1:
-        raise ValueError(
-            f"{where}: all images have the value {counts.index[0]!r}. A direction needs two values "
-            "or more; leave the column out with factors=[...]"
-        )
-    if counts.min() < _FEWEST_IMAGES:
-        raise ValueError(
-            f"{where}: the value {counts.idxmin()!r} has {counts.min()} images, and needs "
-            f"{_FEWEST_IMAGES}. If the column holds measurements, put them into a few classes first"
-        )
+    for name, column in labels.items():
+        cells, here = column.astype(str), f"{where}column {name!r}"
+        if (empty := np.flatnonzero(cells.to_numpy() == "")).size:
+            raise ValueError(f"{here}, row {empty[0] + 2}: the label is missing; remove the image")
+        counts = cells.value_counts()
+        if len(counts) == 1:
+            raise ValueError(
+                f"{here}: all images have the value {counts.index[0]!r}. A direction needs two "
+                "values or more; leave the column out with factors=[...]"
+            )
+        if counts.min() < _FEWEST_IMAGES:
+            raise ValueError(
+                f"{here}: the value {counts.idxmin()!r} has {counts.min()} images, and needs "
+                f"{_FEWEST_IMAGES}. Put measurements into a few classes first"
+            )
 
 
 def _read_image(path: Path, where: str) -> Images:
@@ -228,15 +223,14 @@ def learn_directions(
             raise ValueError(
                 f"{name}={lost}: no image of it in the half that judges; take another seed"
             )
-    return DirectionReport(factors, _warnings(factors, labels, Z.shape[1], len(Z) // 2))
+    return DirectionReport(factors, [*_warnings(factors, labels, Z.shape[1], len(Z) // 2)])
 
 
 def _warnings(
     factors: dict[str, FactorReport], labels: pd.DataFrame, dimensions: int, n_train: int
-) -> list[str]:
-    said = []
+) -> Iterator[str]:
     if n_train < 3 * dimensions:
-        said.append(
+        yield (
             f"{n_train} images to learn from in {dimensions} dimensions: directions will fit "
             "noise. Use fewer dimensions or more images."
         )
@@ -245,18 +239,17 @@ def _warnings(
         luck = 3 * np.sqrt(found.chance * (1 - found.chance) / len(found.labels))
         control = max(found.chance, found.accuracy_shuffled)
         if found.accuracy < control + luck:
-            said.append(
+            yield (
                 f"{name!r} is not read better than by chance ({found.accuracy:.2f} against "
                 f"{control:.2f}): this embedding does not show it linearly."
             )
         fewest = labels[name].value_counts()
         if fewest.min() < 30:
-            said.append(f"{name!r} = {fewest.idxmin()!r} has {fewest.min()} images only.")
+            yield f"{name!r} = {fewest.idxmin()!r} has {fewest.min()} images only."
     for one, other in combinations(labels.columns, 2):
         counts = pd.crosstab(labels[one], labels[other]).to_numpy()
         if (strength := association(counts, method="cramer")) > 0.5:
-            said.append(
+            yield (
                 f"{one!r} and {other!r} go together in this folder (Cramér's V "
                 f"{strength:.2f}): a direction for one reads the other. Balance the images."
             )
-    return said

@@ -1,9 +1,8 @@
 """Sparse unmixing of log-posteriors: what concept component analysis asks for, in small.
 
-Liu, Gao, Gong, van den Hengel and Shi (2026) derive that a next-token model's state is about a
-linear mixture of log-posteriors, f(x) ≈ A [log p(c_j | x)]_j + b, and look for the log-posteriors
-z of the concepts c_j, with the sparsity on the posteriors exp(z). This is a small stand-in and none
-of the authors' variants: one matrix for both directions, the plainest penalty.
+Liu, Gao, Gong, van den Hengel and Shi (2026) look for log-posteriors z of the concepts c_j in a
+next-token model's state, f(x) ≈ A [log p(c_j | x)]_j + b, with sparse posteriors exp(z). This is a
+small stand-in and none of their variants: one matrix for both directions, the plainest penalty.
 """
 
 from __future__ import annotations

@@ -12,8 +12,6 @@ words and tolerances of those that compute something, as ``_ex_NAME`` in PART.py
 imported when the first of its exercises is used, so that the first parts need no torch.
 """
 
-from __future__ import annotations
-
 import importlib
 import re
 import tomllib

@@ -4,8 +4,6 @@ A `Value` is a number or an array, a `Choice` is one of a few words, and a `Cons
 anything that has a property. Each is declared as data, with functions where something is computed.
 """
 
-from __future__ import annotations
-
 import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -16,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from conceptnb.exercises.diagnosis import describe_difference, read_answer
+from conceptnb.exercises._diagnosis import describe_difference, read_answer
 
 NOT_ANSWERED = "Not answered yet: put your answer in place of the ... and run the cell again."
 _RIGHT = "Right. "
@@ -146,8 +144,7 @@ class Construction(Exercise):
     kind : type, optional
         What an answer has to be an instance of.
     shape : tuple of int or callable, optional
-        Makes the answer an array of finite numbers: its shape, or a function that returns it, given
-        what a chapter passes.
+        The answer is an array of finite numbers of this shape, maybe computed from what is passed.
     entries : str
         What the rows, columns or entries of that array are.
     """
@@ -173,7 +170,6 @@ class Construction(Exercise):
 
 
 def _is_missing(answer: Any) -> bool:
-    """Return whether an answer is ``...``, or holds one."""
     if isinstance(answer, tuple | list):
         return any(_is_missing(part) for part in answer)
     return answer is ...

@@ -1,7 +1,5 @@
 """Exercises on the theorems: environments, the proof, counterexamples, measures, causality."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -44,8 +42,6 @@ def _ex_price_theorem_2(design: EnvironmentDesign) -> str | None:
 
 
 # Theorem 1, step by step
-
-
 @Construction.declare()
 def _ex_count(answer: Any) -> str | None:
     """Compare the sizes of all unions, with columns in any order: Step 3."""
@@ -65,11 +61,8 @@ def _ex_count(answer: Any) -> str | None:
 
 
 # When it fails
-
-
 @Construction.declare(kind=EnvironmentDesign)
 def _ex_repair(design: EnvironmentDesign, old: list[list[int]]) -> str | None:
-    """Look for Assumption 4 in a design that adds one environment to those given."""
     if [set(S) for S in design.subsets[: len(old)]] != [set(S) for S in old]:
         return "The environments of always_together come first, as they are."
     if design.n_environments != len(old) + 1:
@@ -80,8 +73,6 @@ def _ex_repair(design: EnvironmentDesign, old: list[list[int]]) -> str | None:
 
 
 # Conditioning three ways
-
-
 @Construction.declare(kind=GaussianMixture)
 def _ex_cannot_tell(base: GaussianMixture) -> str | None:
     """Compare the measures of Appendix C for the atom (1, 0), b = 1, σ² = 0.1."""

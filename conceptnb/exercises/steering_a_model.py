@@ -1,7 +1,5 @@
 """Exercises on truth in a language model: probes, interventions, vectors and matrices."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +12,6 @@ from conceptnb.core.validation import Array
 from conceptnb.exercises.engine import Construction, Value
 
 # A toy corpus with known truth
-
 _ex_best_voice = Value(  # the best MC1 with one source, and with one for each category
     lambda by_source: [by_source.mean(axis=1).max(), by_source.max(axis=0).mean()],
     mistakes={
@@ -28,15 +25,12 @@ _ex_best_voice = Value(  # the best MC1 with one source, and with one for each c
     mistakes={"That is the mean over all questions, twice.": lambda x: np.full(2, x.mean())}
 )
 def _ex_popularity(corpus: Any, mc1: Array) -> Array:
-    """Return the mean MC1 of questions by popularity of their first misconception."""
     top = corpus.popularity[:, :, 0].ravel()
     popular = top > np.median(top)
     return np.array([mc1[popular].mean(), mc1[~popular].mean()])
 
 
 # Reading truth off the heads
-
-
 @Value.declare(
     mistakes={"That is chance. Does the probe reach it, exceed it, or fall below it?": 0.5}
 )

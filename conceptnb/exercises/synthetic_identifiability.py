@@ -1,7 +1,5 @@
 """Exercises on the contrastive learner: algorithm, tables, limits, metrics, baselines."""
 
-from __future__ import annotations
-
 from operator import truediv
 from typing import Any
 
@@ -14,12 +12,10 @@ from conceptnb.core.validation import Array
 from conceptnb.exercises.engine import Construction, Value
 from conceptnb.studies.limits_report import study_rows
 
+
 # The contrastive algorithm
-
-
 @Construction.declare(shape=(5,))
 def _ex_fewer_starts(gaps: Array) -> str | None:
-    """Look at losses of few starts minus those of many, which are never negative."""
     if gaps.min() < -1e-3:
         return "Ten starts cannot end above one: subtract the other way round."
     if gaps.min() > 0.5:
@@ -49,8 +45,6 @@ def _ex_stuck_runs() -> list[int]:
 
 
 # What limits identifiability
-
-
 @Value.declare(
     mistakes={
         "That is the ratio of R², not of distances from one.": lambda _: truediv(*_noisiest()),
@@ -59,7 +53,6 @@ def _ex_stuck_runs() -> list[int]:
     }
 )
 def _ex_noise_ceiling() -> float:
-    """Return which share of the loss in R² the noise explains, from the stored study."""
     learner, ceiling = _noisiest()
     return (1 - ceiling) / (1 - learner)
 
@@ -72,11 +65,8 @@ def _noisiest() -> tuple[float, float]:
 
 
 # What the metrics mean
-
-
 @Construction.declare(shape=lambda folded, true: true.shape)
 def _ex_folded(target: Array, folded: Array, true: Array) -> str | None:
-    """Compare with what a folded representation matches, computed from the truth."""
     found = mcc(target, folded)
     if found < 0.999:
         return f"Folded and target have an MCC of {found:.2f}. What does a fold keep?"
@@ -86,11 +76,8 @@ def _ex_folded(target: Array, folded: Array, true: Array) -> str | None:
 
 
 # Against baselines
-
-
 @Construction.declare(shape=(3, 3))
 def _ex_pca_r2(Q: Array) -> str | None:
-    """Look for an invertible map that mixes: MCC changes, R² does not."""
     if np.linalg.cond(Q) > 1e6:
         return "The matrix is not invertible, so it loses a part of the latents, and R² falls."
     if ((np.abs(Q) > 1e-9 * np.abs(Q).max()).sum(axis=0) == 1).all():
@@ -100,7 +87,6 @@ def _ex_pca_r2(Q: Array) -> str | None:
 
 @Construction.declare()
 def _ex_ica_works(answer: Any) -> str | None:
-    """Look for independent latents that are not Gaussian, by their moments."""
     Z = np.asarray(answer)
     if Z.dtype.kind not in "iuf" or Z.ndim != 2 or Z.shape[1] != 3:
         return f"The answer is an array of numbers with three columns; got {Z.dtype} {Z.shape}."
@@ -120,7 +106,6 @@ def _ex_ica_works(answer: Any) -> str | None:
 
 @Construction.declare(shape=(3,))
 def _ex_ceiling(scores: Array) -> str | None:
-    """Look for R² that does not fall as samples grow, beyond what seeds do to it."""
     if scores.max() > 1:
         return "R² cannot exceed one."
     falls = not scores[0] < scores[2] + 0.005

@@ -1,7 +1,5 @@
 """Exercises on concepts in the embeddings of images and sentences."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,7 +16,6 @@ from conceptnb.embeddings import sentences
 from conceptnb.exercises.engine import Construction, Value
 
 # 3D Shapes and small CLIPs
-
 _ex_linear = Value(  # the fourth image of a square of hues, which the chapter has rendered
     lambda rendered: rendered,
     mistakes={
@@ -49,8 +46,6 @@ def _ex_vague(answer: Any) -> str | None:
 
 
 # Concepts in CLIP space
-
-
 @Construction.declare()
 def _ex_scikit(answer: Any, ours: Array) -> str | None:
     """Compare one pair's coefficients with those of all pairs: Appendix D.1."""
@@ -73,7 +68,6 @@ def _ex_scikit(answer: Any, ours: Array) -> str | None:
 
 @Construction.declare(kind=str)
 def _ex_four_ways(word: str, correlations: Mapping[str, float]) -> str | None:
-    """Look for the method of largest correlation."""
     if word.strip().lower() not in correlations:
         return f"{word!r} is none of {', '.join(map(repr, correlations))}."
     if word.strip().lower() == max(correlations, key=lambda name: correlations[name]):
@@ -82,13 +76,10 @@ def _ex_four_ways(word: str, correlations: Mapping[str, float]) -> str | None:
 
 
 # Whether two models agree
-
-
 @Value.declare(
     mistakes={"These are the squares: a regression explains ρ² of the variance.": lambda x: x**2}
 )
 def _ex_canonical(first: Array, second: Array) -> Array:
-    """Return canonical correlations, cosines of angles between the spaces of columns."""
     angles = subspace_angles(first - first.mean(axis=0), second - second.mean(axis=0))
     return np.cos(angles)[::-1]
 
@@ -97,7 +88,6 @@ def _ex_canonical(first: Array, second: Array) -> Array:
     mistakes={"That is the overall correlation: the means of values are still in it.": 0.828956}
 )
 def _ex_within(x: Array, y: Array, labels: NDArray[np.intp]) -> float:
-    """Return the correlation of what is left when the mean of each value is subtracted."""
     table = pd.DataFrame({"x": x, "y": y})
     left = table - table.groupby(labels).transform("mean")
     return float(left.corr().loc["x", "y"])
@@ -106,11 +96,6 @@ def _ex_within(x: Array, y: Array, labels: NDArray[np.intp]) -> float:
 # Hue is not an atom
 
 _ORDER = np.array([0, 3, 6, 9, 2, 5, 8, 1, 4, 7])
-
-
-def _wheel(order: NDArray[np.intp]) -> Array:
-    angle = 2 * np.pi * order / 10
-    return np.column_stack([np.cos(angle), np.sin(angle)])
 
 
 @Construction.declare(shape=(10,))
@@ -135,10 +120,10 @@ def _ex_circular(mine: Array, planes: Array) -> str | None:
     }
 )
 def _ex_asked_wheel(Z: Array, hue: NDArray[np.intp], seen: Array, asked: NDArray[np.intp]) -> Array:
-    """Return the accuracy of two least-squares wheels, by scikit-learn."""
     found = []
     for order in (np.arange(10), _ORDER):
-        wheel = LinearRegression().fit(Z, _wheel(order[hue]))
+        angle = 2 * np.pi * order[hue] / 10
+        wheel = LinearRegression().fit(Z, np.column_stack([np.cos(angle), np.sin(angle)]))
         nearest = NearestCentroid().fit(wheel.predict(Z), hue)
         found.append(nearest.score(wheel.predict(seen), asked))
     return np.array(found)
@@ -148,7 +133,6 @@ def _ex_asked_wheel(Z: Array, hue: NDArray[np.intp], seen: Array, asked: NDArray
 def _ex_other_encoder(
     Z: Array, hue: NDArray[np.intp], seen: Array, asked: NDArray[np.intp]
 ) -> Array:
-    """Return the accuracies of discriminant directions, by scikit-learn."""
     fit = LinearDiscriminantAnalysis(solver="eigen", shrinkage=1e-3).fit(Z, hue)
     first, second = fit.transform(Z), fit.transform(seen)
     nearest = [NearestCentroid().fit(first[:, :k], hue) for k in (1, 2)]
@@ -156,11 +140,8 @@ def _ex_other_encoder(
 
 
 # Controls, text and arithmetic
-
-
 @Construction.declare(shape=np.shape)
 def _ex_untrained_text(cosines: Array, trained: Array) -> str | None:
-    """Look for cosines of unrelated directions: near zero, not the trained."""
     if not (np.abs(cosines) <= 1).all():
         return "Cosines lie between -1 and 1."
     if np.allclose(cosines, trained):
@@ -181,7 +162,6 @@ _ex_captions_move = Value(  # the share of the diagonal of the table of seen aga
 
 @Construction.declare(shape=lambda start, moved: start.shape)
 def _ex_random_move(mine: Array, start: Array, moved: Array) -> str | None:
-    """Look for moves of the same lengths in independent directions."""
     steps, old = mine - start, moved - start
     lengths = np.linalg.norm(steps, axis=1)
     if not np.allclose(lengths, np.linalg.norm(old, axis=1), rtol=0.01):
@@ -194,22 +174,18 @@ def _ex_random_move(mine: Array, start: Array, moved: Array) -> str | None:
 
 
 # A sentence model trained by others
-
-
 @Value.declare(
     mistakes={
         "The other way round: accuracy with two dimensions minus that with one.": lambda x: -x
     }
 )
 def _ex_tense_dimensions(Z: Any, labels: Any, groups: Any) -> float:
-    """Return what a second dimension adds to accuracy in new groups."""
     one, two = (sentences.carry_over(Z, labels, groups, n_components=k).accuracy for k in (1, 2))
     return float(two.mean() - one.mean())
 
 
 @Value.declare(mistakes={"That is the share that does not arrive.": lambda x: 1 - x})
 def _ex_longer_step(Z: Any, grid: Any) -> float:
-    """Return the share that arrives after twice the step of the other topics."""
     number, topic = grid.column("number"), grid.column("topic")
     steps = sentences.differences(Z, number, topic)
     others = np.stack([np.delete(steps, own, axis=0).mean(axis=0) for own in range(len(steps))])
@@ -221,8 +197,6 @@ def _ex_longer_step(Z: Any, grid: Any) -> float:
 
 
 # Without labels
-
-
 _ex_best_of_many = Value(  # the largest η², the squared correlation with a label of two values
     lambda noise, labels: max(float(np.corrcoef(column, labels)[0, 1] ** 2) for column in noise.T),
     mistakes={

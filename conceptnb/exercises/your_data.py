@@ -1,7 +1,5 @@
 """Exercises on data of your own: a table of environments, images, questions."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,9 +7,8 @@ import numpy as np
 
 from conceptnb.exercises.engine import Construction
 
+
 # A table of environments
-
-
 @Construction.declare(kind=dict)
 def _ex_plan(looked_for: Mapping[str, Any]) -> str | None:
     """Look for Assumption 4: the rank of M, and each concept in two environments."""

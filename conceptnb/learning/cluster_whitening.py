@@ -1,10 +1,9 @@
 r"""Bases that fall into clusters: each is straightened by its own covariance.
 
-Where an environment has no samples, no contrastive loss says on which side of its plane a part
-of the base lies (chapter "Tables 1 and 7"). The recipe ``CLUSTER_WHITENED`` assumes more than the
-paper, whose experiments nearly satisfy it (Appendix G): the base is a mixture of clusters of *one
-covariance* Σ in latent space. On a small cluster a smooth mixing is nearly affine with Jacobian
-:math:`J_j`, so :math:`C_j \approx J_j \Sigma J_j^\top`, and :math:`C_j^{-1/2}(x - m_j)` is
+The recipe ``CLUSTER_WHITENED`` (chapter "Tables 1 and 7") assumes more than the paper, whose
+experiments nearly satisfy it (Appendix G): the base is a mixture of clusters of *one covariance* Σ
+in latent space. On a small cluster a smooth mixing is nearly affine with Jacobian :math:`J_j`, so
+:math:`C_j \approx J_j \Sigma J_j^\top`, and :math:`C_j^{-1/2}(x - m_j)` is
 :math:`\Sigma^{-1/2}(z - \mu_j)` up to a rotation, taken to be the same in all clusters.
 """
 

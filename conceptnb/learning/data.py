@@ -25,8 +25,7 @@ class Stack:
         0 for the base distribution, e for concept conditional environment e.
     partner : int64 tensor of shape (N,)
         The environment whose classifier a row trains in (88): its own, and for base
-        rows one of the m environments in turn, so that each classifier has its own
-        share of the base, as in the authors' code.
+        rows one of the m environments in turn, as in the authors' code.
     log_prior : tensor of shape (m + 1,)
         Log share of each environment among all rows.
     log_ratio : tensor of shape (m,)
@@ -80,8 +79,7 @@ class Stack:
     def split_rows(self, held_out: float = 0.2) -> tuple[Tensor, Tensor]:
         """Return which rows to train on and which to hold out: the last of every environment.
 
-        Rows must come in no particular order within an environment. The share `held_out` lies in
-        (0, 1); the authors' is 0.2.
+        Within an environment rows are in random order. `held_out` is in (0, 1), the authors' 0.2.
         """
         if not 0 < held_out < 1:
             raise ValueError(f"held_out must lie in (0, 1), got {held_out}")
@@ -113,8 +111,7 @@ def stack(
     ----------
     observations : sequence of D arrays of shape (N, d_x)
     environment : int array of shape (N,)
-        0 for the base distribution, 1 to m for the concept conditional environments, each at
-        least once.
+        0 for the base, 1 to m for the concept conditional environments, each at least once.
     targets : bool array of shape (m, n), optional
         Which concepts each environment conditions on, if that is known; each concept occurs.
     dtype : torch.dtype

@@ -15,8 +15,7 @@ from torch.nn import functional
 class StackedLinear(nn.Module):
     """P linear layers side by side: (P, rows, fan_in) -> (P, rows, fan_out).
 
-    Entries are drawn from U(-1/√fan_in, 1/√fan_in), torch's default, by a generator for each model,
-    so that a model starts alike alone and in a stack.
+    Entries are of U(-1/√fan_in, 1/√fan_in), torch's default, by a generator for each model.
     """
 
     def __init__(

@@ -1,8 +1,6 @@
 """A table of environments -> learned concepts, checks, and warnings (Problem 1, Appendix F)."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -157,8 +155,7 @@ class ConceptReport:
         above one of the base (area under the curve): 0.5 says nothing, 1 no overlap.
     agreement : dict of str to float
         For each concept, the absolute correlation of the valuations that two learners find,
-        each fitted to one half of the rows. There is no truth to compare with; what two halves
-        do not agree on has not been learned.
+        each fitted to one half of the rows. What they do not agree on has not been learned.
     warnings : list of str
         Assumptions of the theorem that are not met, and signs that the data do not suffice.
     """
@@ -177,15 +174,11 @@ class ConceptReport:
 
     def summary(self) -> pd.DataFrame:
         """Return a row for each environment: rows, separation, mean learned valuations."""
-        learned = self.valuations
-        rows = []
-        for e, (name, count) in enumerate(self.table.counts.items()):
-            means = learned[self.table.environment == e].mean(axis=0)
-            row: dict[str, object] = {"environment": name, "rows": count}
-            row["separation"] = round(self.separation[name], 3) if e else None
-            shown = zip(self.concepts, means.round(2).tolist(), strict=True)
-            rows.append(row | {f"mean {concept}": mean for concept, mean in shown})
-        return pd.DataFrame(rows)
+        counts = self.table.counts
+        rows = pd.DataFrame({"environment": list(counts), "rows": list(counts.values())})
+        rows["separation"] = rows["environment"].map(self.separation).round(3)
+        learned = pd.DataFrame(self.valuations, columns=self.concepts).add_prefix("mean ")
+        return rows.join(learned.groupby(self.table.environment).mean().round(2))
 
 
 def learn_concepts(
@@ -200,8 +193,7 @@ def learn_concepts(
     Parameters
     ----------
     looked_for : dict of str to sequence of str
-        For each environment but the base, the concepts that it conditions on: the rows of the
-        matrix M of (7), in words.
+        For each environment but the base, its concepts: the rows of M of (7), in words.
     encoder : {"linear", "mlp"}
         What the inverse of the mixing is taken to be. Start with linear: an affine map finds
         what there is to find in good features, and is much harder to fool.
@@ -227,10 +219,8 @@ def learn_concepts(
     found = match_columns(first, second)
     agreement = {concepts[i]: float(abs(r)) for i, r in zip(found[0], found[2], strict=True)}
     report = ConceptReport(table, concepts, fit(np.arange(len(table.X))), separation, agreement)
-    report.warnings.extend(table.suspicious_columns())
-    report.warnings.extend(_about_design(targets, concepts))
-    report.warnings.extend(_about_data(report))
-    report.warnings.extend(_about_support(table))
+    report.warnings.extend([*table.suspicious_columns(), *_about_design(targets, concepts)])
+    report.warnings.extend([*_about_data(report), *_about_support(table)])
     report.warnings.extend(_about_valuations(report, targets))
     return report
 
@@ -238,7 +228,6 @@ def learn_concepts(
 def _targets(
     table: EnvironmentTable, looked_for: Mapping[str, Sequence[str]]
 ) -> tuple[list[str], NDArray[np.bool_]]:
-    """Return the concepts' names, and which environment conditions on which."""
     expected = table.names[1:]
     if set(looked_for) != set(expected):
         raise ValueError(
@@ -264,101 +253,96 @@ def _separation(
     return dict(zip(table.names[1:], areas.tolist(), strict=True))
 
 
-def _about_design(targets: NDArray[np.bool_], concepts: list[str]) -> list[str]:
-    """Return what the assumptions of Theorem 1 say against which environment has which concept."""
+def _about_design(targets: NDArray[np.bool_], concepts: list[str]) -> Iterator[str]:
+    """Yield what the assumptions of Theorem 1 say against which environment has which concept."""
     m, n = targets.shape
-    said = []
     if m < n + 1:
-        said.append(
+        yield (
             f"Few environments: {n} concepts need at least {n + 1} beside the base, there are {m} "
             "(Remark 2). Collect more, or ask for fewer concepts."
         )
     if (rank := int(np.linalg.matrix_rank(targets.astype(float)))) < n:
-        said.append(
+        yield (
             f"M has rank {rank}, not {n} (Assumption 4): some concepts are always looked for in "
             "the same combination, and only the combination can be learned."
         )
     for i in range(n):
         if targets[:, i].sum() == 1:
-            said.append(
+            yield (
                 f"{concepts[i]!r} is looked for in one environment only (Assumption 4): its two "
                 "sides can be confused. Look for it again, at another valuation."
             )
         for j in range(n):
             if i != j and not (targets[:, i] & ~targets[:, j]).any():
-                said.append(
+                yield (
                     f"{concepts[i]!r} is never looked for without {concepts[j]!r} "
                     "(Assumption 5): check that the two learned concepts differ."
                 )
-    return said
 
 
-def _about_data(report: ConceptReport) -> list[str]:
-    """Return signs that the data do not suffice: sizes, overlap, separation, agreement."""
-    table, said = report.table, []
+def _about_data(report: ConceptReport) -> Iterator[str]:
+    """Yield signs that the data do not suffice: sizes, overlap, separation, agreement."""
+    table = report.table
     lower, upper = (table.X[table.environment == 0].min(0), table.X[table.environment == 0].max(0))
     for e, (name, count) in enumerate(table.counts.items()):
         if count < 200:
-            said.append(f"{name!r} has {count} rows; some hundreds make a learner steady.")
+            yield f"{name!r} has {count} rows; some hundreds make a learner steady."
         own = table.X[table.environment == e]
         outside = float(((own < lower) | (own > upper)).any(axis=1).mean())
         if outside > _OUTSIDE:
-            said.append(
+            yield (
                 f"{outside:.0%} of {name!r} lie outside the range of the base. Conditioning only "
                 "selects: these were changed, or the base is too small to contain them."
             )
         if e and report.separation[name] < 0.55:
-            said.append(
+            yield (
                 f"{name!r} can barely be told from the base (separation "
                 f"{report.separation[name]:.2f}): nothing is learned from it."
             )
         if e and report.separation[name] > 0.999:
-            said.append(
+            yield (
                 f"{name!r} does not overlap with the base (separation 1.00): log-odds have no "
                 "finite value, and the unit of valuations means nothing."
             )
-    said.extend(
-        f"Two halves of the data disagree about {concept!r} (correlation {value:.2f}): do not "
-        "use its valuations."
-        for concept, value in report.agreement.items()
-        if value < 0.9
-    )
-    return said
+    for concept, value in report.agreement.items():
+        if value < 0.9:
+            yield (
+                f"Two halves of the data disagree about {concept!r} (correlation {value:.2f}): do "
+                "not use its valuations."
+            )
 
 
-def _about_support(table: EnvironmentTable) -> list[str]:
-    """Return which environments hold rows where the base has none: changed, not selected.
+def _about_support(table: EnvironmentTable) -> Iterator[str]:
+    """Yield which environments hold rows where the base has none: changed, not selected.
 
-    Distances are between rows in units of the base's principal components, those with next to no
-    variance included, so that a change which leaves the base's plane shows however small it is.
+    Distances are in units of the base's principal components, also of those with next to no
+    variance, so that a change which leaves the base's plane shows however small it is.
     """
     base = table.X[table.environment == 0]
     _, size, axes = np.linalg.svd(base - base.mean(axis=0), full_matrices=False)
     kept = size > 1e-9 * size[0]
     whiten = axes[kept].T / size[kept] * np.sqrt(len(base))
-    tree, said = KDTree(base @ whiten), []
+    tree = KDTree(base @ whiten)
     farthest = tree.query(base @ whiten, k=2)[0][:, 1].max()
     for e, name in list(enumerate(table.names))[1:]:
         own = table.X[table.environment == e] @ whiten
         outside = float((tree.query(own)[0] > farthest).mean())
         if outside > _FAR:
-            said.append(
+            yield (
                 f"{outside:.0%} of {name!r} are farther from the base than any of its rows is from "
                 "the next. Conditioning only selects: these were changed, or the base is too small."
             )
-    return said
 
 
-def _about_valuations(report: ConceptReport, targets: NDArray[np.bool_]) -> list[str]:
-    """Return which concepts were looked for at one valuation only, as the fit has it."""
-    table, learned, said = report.table, report.valuations, []
+def _about_valuations(report: ConceptReport, targets: NDArray[np.bool_]) -> Iterator[str]:
+    """Yield which concepts were looked for at one valuation only, as the fit has it."""
+    table, learned = report.table, report.valuations
     spread = learned[table.environment == 0].std(axis=0)
     for k, concept in enumerate(report.concepts):
         looked = np.flatnonzero(targets[:, k]) + 1
         means = [learned[table.environment == e, k].mean() for e in looked]
         if len(looked) > 1 and np.ptp(means) < 0.2 * spread[k]:
-            said.append(
+            yield (
                 f"{concept!r} was looked for at nearly the same valuation in all "
                 f"{len(looked)} environments (Assumption 4): add one at another."
             )
-    return said

@@ -36,11 +36,9 @@ class ConceptFit:
     whitening : Whitening or None
         What is applied to observations before the encoder.
     train_curve, held_out_curve : arrays of shape (D, epochs)
-        Contrastive loss of the chosen models, in nats per row; of one epoch if nothing was
-        trained.
+        Contrastive loss of the chosen models, in nats per row; of one epoch if nothing was trained.
     held_out_loss : array of shape (D, starts)
-        Best held-out loss of every start; of the one that is kept alone, if the recipe selects
-        by slopes.
+        Best held-out loss of every start; if the recipe selects by slopes, of the kept one.
     held_out : int array
         Which rows were held out, in the order of the :class:`~conceptnb.learning.Stack`: sorted
         by environment, as the rows of a problem are.
@@ -183,7 +181,6 @@ def smallest_of_the_best(losses: Array) -> int:
 def _prepare(
     data: Stack | Sequence[Problem], recipe: Recipe, seeds: Sequence[int] | None
 ) -> tuple[Stack, Recipe, list[int]]:
-    """Return data as a stack, the recipe with its encoder, and a seed for each problem."""
     if isinstance(data, Stack):
         own, linear = list(range(data.n_problems)), False
     else:
@@ -270,7 +267,6 @@ def _linear_starts(
 
 
 def _start_linear(model: ConceptModel, fits: Sequence[LinearFit]) -> None:
-    """Make each model (nearly) the linear encoder and the head of a fit."""
     assert isinstance(model.head, TiedHead)  # Recipe has seen to it
     model.encoder.start_linear(torch.as_tensor(np.stack([fit.W for fit in fits])))
     model.head.start(

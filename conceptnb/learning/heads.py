@@ -83,8 +83,7 @@ class TargetHead(_KnownTargets):
 class TiedHead(_KnownTargets):
     """Known targets and β in {0, 1/2}: all environments of an atom share its curvature.
 
-    In (86) an atom's curvature M/2 = 1/(2σ²) is the same in each of its environments.
-    Measuring h in units of σ, which Definition 4 leaves free, makes it 1/2.
+    In (86) an atom's curvature M/2 = 1/(2σ²) is the same throughout: 1/2 for h in units of σ.
     """
 
     def __init__(self, n_models: int, targets: Tensor) -> None:

@@ -121,7 +121,6 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return self
 
     def _recipe(self) -> Recipe:
-        """Return the recipe that the parameters ask for, or say which do not fit together."""
         if self.encoder not in ("linear", "mlp"):
             raise ValueError(f"encoder must be 'linear' or 'mlp', got {self.encoder!r}")
         changes: dict[str, Any] = {"encoder": self.encoder, "held_out": self.held_out}
@@ -146,10 +145,7 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return replace(recipe, **changes)
 
     def transform(self, X: ArrayLike) -> Array:
-        """Return learned valuations, shape (samples, n_concepts).
-
-        They are true ones up to order, unit and zero of each (Definition 4).
-        """
+        """Return valuations (samples, n_concepts), up to order, unit and zero (Definition 4)."""
         return self._rows(X, "transform")
 
     def log_odds(self, X: ArrayLike) -> Array:
@@ -159,8 +155,7 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def score(self, X: ArrayLike, environment: ArrayLike) -> float:
         """Return the mean log-likelihood of the environments, in nats; higher is better.
 
-        The softmax over all environments, weighted as often as they occurred in the fit.
-        No truth enters, so it may choose among learners.
+        The softmax weights environments as often as they occurred in the fit. No truth enters.
         """
         learned = self.log_odds(X)
         labels = check_environment(environment)

@@ -1,10 +1,9 @@
 r"""Linear encoders: many cheap starts on a subsample, the best polished on all rows.
 
-With known targets and :math:`\beta` tied to {0, 1/2}, the model (87) with a linear encoder
-has few parameters, so L-BFGS on a few thousand rows takes milliseconds. Most starts are random;
-a third come from a relaxation in which each atom has several directions, of which the leading
-one is kept, and each environment a free linear term. Atoms that no chain of environments
-connects do not share a parameter, so each such group is searched by itself.
+With known targets and :math:`\beta` tied to {0, 1/2}, the model (87) has few parameters. Most
+starts are random; a third come from a relaxation in which each atom has several directions, of
+which the leading one is kept, and each environment a free linear term. Atoms that no chain of
+environments connects do not share a parameter, so each such group is searched by itself.
 """
 
 from __future__ import annotations

@@ -33,8 +33,7 @@ class Recipe:
         :class:`~conceptnb.learning.TargetHead`, :class:`~conceptnb.learning.TiedHead` or
         :class:`~conceptnb.learning.InterventionalHead` for known ones.
     encoder : {"linear", "mlp"}, optional
-        By default as the mixing of the problems is: a matrix for linear mixing, else a network.
-        For bare arrays a network.
+        By default as the problems' mixing: a matrix if linear, else, and for arrays, a network.
     width, depth : int
         Of the network, see :class:`~conceptnb.learning.MLPEncoder`.
     skip : bool
@@ -48,8 +47,7 @@ class Recipe:
         Find linear encoders first, by :func:`~conceptnb.learning.linear.fit_linear`. They are
         all if the encoder is linear; else a network starts at each of them. Needs the tied head.
     starts : int
-        Models per problem: random starts or, with `search`, networks that start at the linear
-        encoders between which the data do not decide.
+        Models per problem: random starts or, with `search`, at equally good linear encoders.
     training : TrainingConfig
         Of no effect for a searched linear encoder but for its `loss`.
     selection : {"loss", "slopes"}

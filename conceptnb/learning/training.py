@@ -61,10 +61,9 @@ class TrainingConfig:
 class StackTrainer:
     """Train P models on D problems together, P a multiple of D.
 
-    Model p learns problem p // (P / D). Losses are summed over models, Adam acts on each
-    entry alone and rows are shuffled alike in all problems, so a model ends where it
-    would end alone, up to rounding. Each model keeps the parameters of the epoch with
-    its best held-out loss.
+    Model p learns problem p // (P / D). Losses are summed over models, Adam acts on each entry
+    alone and rows are shuffled alike in all problems, so a model ends where it would end alone, up
+    to rounding. Each model keeps the parameters of the epoch with its best held-out loss.
 
     Parameters
     ----------

@@ -1,7 +1,5 @@
 """Figures of the book: one shared style, one function per figure, one module per subject."""
 
-from __future__ import annotations
-
 import importlib
 from types import ModuleType
 

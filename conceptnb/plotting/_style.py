@@ -4,8 +4,6 @@ Figures are drawn on an opaque light card, for pages light and dark and for pape
 of Okabe and Ito, which stay apart for colour-blind readers; nothing is told by colour alone.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, ParamSpec
@@ -84,10 +82,7 @@ def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
 def new_figure(
     n_rows: int = 1, n_columns: int = 1, height: float = 3.2, **subplots: Any
 ) -> tuple[Figure, np.ndarray]:
-    """Return a figure, as wide as a page's text and `height` inches high, and its grid of axes.
-
-    The axes have shape (n_rows, n_columns); `subplots` go to `matplotlib.pyplot.subplots`.
-    """
+    """Return a figure of the page's width and its axes (n_rows, n_columns), by `plt.subplots`."""
     given = {"figsize": (_WIDTH, height), "layout": "constrained", "squeeze": False, **subplots}
     return plt.subplots(n_rows, n_columns, **given)
 

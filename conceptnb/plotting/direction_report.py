@@ -1,7 +1,5 @@
 """``conceptnb directions``: labelled embeddings or images -> a report, and fitted directions."""
 
-from __future__ import annotations
-
 import argparse
 import shlex
 from collections.abc import Sequence
@@ -15,7 +13,7 @@ from conceptnb.core.files import write_text
 from conceptnb.core.table_files import read_table, require_columns
 from conceptnb.core.validation import Array
 from conceptnb.embeddings.own_images import learn_directions, read_images, save_directions
-from conceptnb.plotting.html_report import Options, _fill, _load_rows, _page, _parse
+from conceptnb.plotting.html_report import Options, _fill, _load_rows, _page, _parse, _write
 
 _FILES = ("report.html", "directions.safetensors", "apply.py", "values.csv")
 _FIRST = ("factor", "accuracy", "chance", "shuffled labels", "η²")  # columns that a phone shows
@@ -40,7 +38,6 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     template = "apply_embeddings.txt" if args.data.is_file() else "apply_images.txt"
     load = "from conceptnb.embeddings.clip import load_clip\n" if args.encoder else ""
     code = _fill(template, embed=read, load=load)
-    write_text(args.out / "apply.py", code)
     first = next(iter(report.factors.values()))
     values = labels.assign(half=np.where(np.isin(np.arange(len(Z)), first.test), "judged", "fit"))
     for name, found in report.factors.items():
@@ -67,10 +64,7 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
         code=code,
         command=shlex.join(["conceptnb", "directions", *words]),
     )
-    write_text(args.out / "report.html", text)
-    print(*(f"warning: {line}\n" for line in report.warnings), sep="", end="")
-    print(f"wrote {', '.join(str(args.out / name) for name in _FILES)}")
-    return 0
+    return _write(args.out, _FILES, text, code, report.warnings)
 
 
 def _read(args: argparse.Namespace) -> tuple[Array, pd.DataFrame, PCA | None, str]:

@@ -1,7 +1,5 @@
 """Figures of concepts in embeddings: images, valuations, planes, and two models compared."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -215,7 +213,6 @@ def _dots(ax: Axes, x: Array, y: Array, hues: NDArray) -> None:
 
 
 def _wheel(ax: Axes, plane: Array, hues: NDArray) -> None:
-    """Draw images in a hue plane, and the centres of neighbouring hues joined."""
     _dots(ax, plane[:, 0], plane[:, 1], hues)
     centres = np.stack([plane[hues == hue].mean(axis=0) for hue in range(10)])
     ax.plot(*np.vstack([centres, centres[:1]]).T, color=MUTED, linewidth=0.8)

@@ -1,7 +1,5 @@
 """Figures of one fit: its data, its loss, its starts, its valuations against the truth."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -60,8 +58,7 @@ def recovered(
 ) -> Figure:
     """Draw learned valuations (samples, n) against the true ones that MCC matches them with.
 
-    In the `label` of the vertical axes a pair of braces stands for the column; `digits` are those
-    of the correlations.
+    Braces in the vertical `label` stand for the column; `digits` are the correlations'.
     """
     truth, found = np.asarray(true), np.asarray(learned)
     rows, columns, correlations = match_columns(truth, found)

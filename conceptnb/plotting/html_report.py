@@ -20,7 +20,7 @@ from conceptnb import __version__
 from conceptnb.core.files import write_text
 from conceptnb.core.table_files import read_table
 from conceptnb.core.validation import Array
-from conceptnb.studies.runner import check_out
+from conceptnb.studies.runner import _check_out
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -86,17 +86,14 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     report = learn_concepts(table, looked_for, encoder=args.encoder, seed=args.seed)
     report.learner.save(args.out / "concepts.safetensors")
     code = _fill("apply.txt", columns=table.columns, concepts=report.concepts)
-    write_text(args.out / "apply.py", code)
     found = pd.DataFrame(report.valuations, columns=report.concepts)
     found.insert(0, "environment", environment, allow_duplicates=True)
     write_text(args.out / "valuations.csv", found.to_csv(index=False))
     found_since = [line for line in report.warnings if line not in notes]
     report.warnings[:] = notes + found_since
     command = shlex.join(["conceptnb", "learn", *words])
-    write_text(args.out / "report.html", _learned_page(report, source, command, code))
-    print(*(f"warning: {line}\n" for line in found_since), sep="", end="")
-    print(f"wrote {', '.join(str(args.out / name) for name in _FILES)}")
-    return 0
+    text = _learned_page(report, source, command, code)
+    return _write(args.out, _FILES, text, code, found_since)
 
 
 def _parse(
@@ -109,7 +106,7 @@ def _parse(
     if args.seed < 0:
         raise ValueError(f"--seed {args.seed}: a seed is 0 or more")
     for file in files:
-        check_out(args.out / file, args.force)
+        _check_out(args.out / file, args.force)
     return args
 
 
@@ -164,7 +161,6 @@ def _load_rows(path: Path) -> pd.DataFrame:
 
 
 def _only_array(path: Path) -> Array:
-    """Return the array of a safetensors file."""
     [found] = load_file(path).values()
     return found
 
@@ -194,7 +190,6 @@ def _numbers(cells: pd.DataFrame, path: Path, codes: Sequence[str] | None) -> pd
 
 
 def _learned_page(report: ConceptReport, source: str, command: str, code: str) -> str:
-    """Return the report as one HTML file that needs no other."""
     from conceptnb.plotting.reports import valuations_by_environment  # noqa: PLC0415 - matplotlib
 
     table = report.table
@@ -236,16 +231,8 @@ def _page(
 ) -> str:
     """Return a report as one HTML file that needs no other.
 
-    Parameters
-    ----------
-    template : str
-        A file beside this module: the part of the page that `shown` fills, with tables and with
-        figures, each of these with what it shows in words.
-    none : str
-        What is said where there are no warnings.
-    **text : str
-        The page's ``title`` and ``lead``, the ``code`` that applies the result, and the
-        ``command`` that made the report.
+    `shown` fills the `template`, with tables and with figures and what these show in words; `none`
+    is said where there are no warnings; `text` has ``title``, ``lead``, ``code`` and ``command``.
     """
     parts = {
         name: _table(what) if isinstance(what, pd.DataFrame) else _svg(*what)
@@ -264,12 +251,20 @@ def _fill(template: str, *given: Mapping[str, str], **more: object) -> str:
     return Template(file.read_text(encoding="utf-8")).substitute(*given, **more)
 
 
+def _write(out: Path, files: Sequence[str], text: str, code: str, warnings: Sequence[str]) -> int:
+    """Write report and code, print warnings and what was written, and return 0."""
+    write_text(out / "report.html", text)
+    write_text(out / "apply.py", code)
+    print(*(f"warning: {line}\n" for line in warnings), sep="", end="")
+    print(f"wrote {', '.join(str(out / name) for name in files)}")
+    return 0
+
+
 def _table(frame: pd.DataFrame) -> str:
     return frame.to_html(index=False, border=0, na_rep="–", float_format=lambda x: f"{x + 0.0:.3g}")
 
 
 def _svg(figure: Figure, alt: str) -> str:
-    """Return a figure as SVG to be put into a page, with what it shows in words."""
     out = io.StringIO()
     figure.savefig(out, format="svg", metadata={"Date": None})
     name = html.escape(alt, quote=True)

@@ -1,7 +1,5 @@
 """Figures of the chapters on identifiability: designs, proofs, failures."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping, Sequence
 
@@ -40,21 +38,19 @@ _TILES, _UNUSED = 11, "not conditioned on"  # designs in a row of the atlas
 @styled
 def design_matrices(report: DiversityReport) -> Figure:
     """Draw M and B in standard units; a cross marks atoms for which Assumption 4 fails."""
-    figure, axes = new_figure(1, 2, height=1.3 + 0.32 * len(report.M))
+    figure, [[left, right]] = new_figure(1, 2, height=1.3 + 0.32 * len(report.M))
     largest = max(np.abs(report.B).max(), 1e-9)
     environments = [str(e + 1) for e in range(len(report.M))]
     atoms = [f"{i}" if ok else f"{i} ×" for i, ok in enumerate(report.assumption4)]
     shown = np.where(report.M > 0, report.B, np.nan)
     limits = (-largest, largest)
-    draw_grid(axes[0, 0], report.M, environments, atoms, form="{:.0f}")
-    draw_grid(
-        axes[0, 1], shown, environments, atoms, form="{:.1f}", limits=limits, colours="RdBu_r"
-    )
-    axes[0, 0].set_title("M  (1 = conditioned on)")
-    axes[0, 1].set_title("B  (valuations, in σ)")
-    for ax in axes[0]:
+    draw_grid(left, report.M, environments, atoms, form="{:.0f}")
+    draw_grid(right, shown, environments, atoms, form="{:.1f}", limits=limits, colours="RdBu_r")
+    left.set_title("M  (1 = conditioned on)")
+    right.set_title("B  (valuations, in σ)")
+    for ax in (left, right):
         ax.set_xlabel("atom" if report.assumption4.all() else "atom (× Assumption 4 fails)")
-    axes[0, 0].set_ylabel("environment")
+    left.set_ylabel("environment")
     return figure
 
 
@@ -245,7 +241,7 @@ def design_atlas() -> Figure:
         ax.plot(*x.T, "o", color=INK, markersize=3.5)
     marks = (("always", PALETTE[0], "s", 26), ("full support", PALETTE[1], "^", 20))
     for name, colour, mark, size in (*marks, ("never", INK, "x", 20), (_UNUSED, FAINT, ".", 3)):
-        ax.scatter(*np.transpose(found[name]), size, colour, mark, label=name)
+        ax.scatter(*np.transpose(found[name]), size, colour, marker=mark, label=name)
     ax.set(aspect="equal", title="Rows are environments, columns are atoms")
     ax.set_axis_off()
     share_legend(figure, 4, "above")
@@ -277,8 +273,7 @@ def _trees(most: int) -> list[Array]:
 def two_models(pair: ModelPair, n: int, rng: np.random.Generator) -> Figure:
     """Show the same n observations in the concept coordinates of two models.
 
-    Points are coloured by the first model's first valuation; triangles are points where
-    that lies below its median.
+    Colours are the first model's first valuation, below whose median points are triangles.
     """
     X = pair.first.mixing(pair.first.draw(n, rng))
     both = [pair.first.valuations(X), pair.second.valuations(X)]

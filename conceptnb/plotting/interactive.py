@@ -44,7 +44,6 @@ class InteractiveFigure:
         return {**live, "image/png": encoded}
 
     def _page(self, picture: str) -> str:
-        """Return what the site shows: the picture, and the data of the live figure."""
         if isinstance(self.figure, Mapping):
             data = json.dumps(self.figure, default=np.ndarray.tolist)
         else:

@@ -1,7 +1,5 @@
 """Figures of conditional measures (Appendix C) and of the causal comparison (Appendix B)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -51,10 +49,7 @@ def three_measures(
 
 @styled
 def couplings(concepts: Sequence[Concept], correlations: Sequence[float]) -> Figure:
-    """Draw solutions of (80) for two atoms in the plane, one per correlation of their valuations.
-
-    They share both marginals.
-    """
+    """Draw solutions of (80) for two atoms in the plane, by correlation; both marginals agree."""
     figure, [[ax]] = new_figure(height=3.4)
     for k, r in enumerate(correlations):
         covariance, _ = matching_covariance(concepts, [[1.0, r], [r, 1.0]])
@@ -78,14 +73,12 @@ def couplings(concepts: Sequence[Concept], correlations: Sequence[float]) -> Fig
 def environments_against_dimension(n: int, largest: int) -> Figure:
     """Draw the number of environments that suffices for n atoms, by latent dimension."""
     d_z = np.unique(np.geomspace(n, largest, 60).astype(int))
-    figure, axes = new_figure(height=3.3)
+    figure, [[ax]] = new_figure(height=3.3)
     for k, (name, count) in enumerate(environments_needed(n, d_z).items()):
-        axes[0, 0].plot(d_z, count, **series_style(k, "color", "linestyle"), label=name)
-    axes[0, 0].set(
-        xscale="log", yscale="log", xlabel="latent dimension", ylabel="environments, with the base",
-        title=f"To learn {n} atoms",
-    )  # fmt: skip
-    axes[0, 0].legend()
+        ax.plot(d_z, count, **series_style(k, "color", "linestyle"), label=name)
+    ax.set(title=f"To learn {n} atoms", xscale="log", yscale="log")
+    ax.set(xlabel="latent dimension", ylabel="environments, with the base")
+    ax.legend()
     return figure
 
 

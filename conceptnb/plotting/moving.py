@@ -1,7 +1,5 @@
 """Figures that move: stills and data here; ``book/_static/moving`` has sliders and mathematics."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

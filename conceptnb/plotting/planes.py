@@ -42,8 +42,7 @@ def turnable_planes(
 ) -> InteractiveFigure:
     """Draw one atom's planes at several valuations, with points on each, to be turned (Figure 1).
 
-    Each of the points Z (samples, 3) is moved to its nearest plane; `alt` says in words what the
-    figure shows.
+    Points Z (samples, 3) move to their nearest plane; `alt` says in words what is shown.
     """
     points = np.array_split(as_points(Z, "Z", 3), len(valuations))
     planes = [concept.at([b]) for b in valuations]
@@ -172,7 +171,6 @@ def noise_trade_off(base: GaussianMixture, concept: Concept, variances: ArrayLik
 
 @styled
 def _parallel_planes(pieces: list[_Piece], arrow: Array) -> Figure:
-    """Return the picture that stands for `turnable_planes` where nothing can be turned."""
     figure, [[ax]] = new_figure(height=4.6, subplot_kw={"projection": "3d"})
     for k, (b, corners, points) in enumerate(pieces):
         ax.plot_surface(*corners, color=PALETTE[k], alpha=0.25)
@@ -188,7 +186,6 @@ def _parallel_planes(pieces: list[_Piece], arrow: Array) -> Figure:
 
 
 def _plotly_planes(pieces: list[_Piece], arrow: Array) -> go.Figure:
-    """Return planes and points as a figure that a reader can turn."""
     import plotly.graph_objects as go  # noqa: PLC0415 - slow to import, for one figure
 
     figure = go.Figure()
@@ -207,20 +204,12 @@ def _plotly_planes(pieces: list[_Piece], arrow: Array) -> go.Figure:
     figure.add_scatter3d(
         x=x, y=y, z=z, mode="lines+text", text=["", "a"], name="the atom a", line=line
     )
-    figure.update_layout(
-        paper_bgcolor=CARD,
-        font_color=INK,
-        margin={"l": 0, "r": 0, "t": 0, "b": 0},
-        legend={"x": 0, "y": 1, "itemsizing": "constant"},
-        scene={
-            "aspectmode": "cube",
-            "camera_eye": {"x": 1.3, "y": -1.7, "z": 0.6},
-            **{
-                f"{axis}axis": {"title": {"text": f"z<sub>{i}</sub>"}, "backgroundcolor": CARD}
-                for i, axis in enumerate("xyz", start=1)
-            },
-        },
-    )
+    figure.update_layout(paper_bgcolor=CARD, font_color=INK, margin=dict.fromkeys("lrtb", 0))
+    figure.update_layout(legend={"x": 0, "y": 1, "itemsizing": "constant"})
+    figure.update_scenes(aspectmode="cube", camera_eye={"x": 1.3, "y": -1.7, "z": 0.6})
+    for i, axis in enumerate("xyz", start=1):
+        look = {"title": {"text": f"z<sub>{i}</sub>"}, "backgroundcolor": CARD}
+        figure.update_scenes({f"{axis}axis": look})
     return figure
 
 

@@ -1,7 +1,5 @@
 """Figures of recovery over many problems: Tables 1 and 7, limits, and baselines."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,16 +19,14 @@ from conceptnb.plotting._style import (
     styled,
 )
 
-# A standard deviation to either side.
-_BAR: dict[str, Any] = {"linestyle": "", "capsize": 2, "linewidth": 1.2}
+_BAR: dict[str, Any] = {"linestyle": "", "capsize": 2, "linewidth": 1.2}  # a deviation each way
 
 
 @styled
 def scores_by_level(rows: Sequence[Row], axis: str, *, log: bool = False) -> Figure:
     """Draw R², MCC and the loss above the oracle's over the levels of a study, with bounds.
 
-    The rows are of one study of ``conceptnb reproduce limits``, `axis` says what its levels are.
-    If these are spaced by their logarithm, a level of 0 is not drawn.
+    The rows are of one study of ``limits``, `axis` names its levels; with `log` 0 is not drawn.
     """
     levels = list(dict.fromkeys(row["level"] for row in rows))
     places = _places(levels, log)
@@ -87,17 +83,14 @@ def cost_by_dimension(rows: Sequence[Row]) -> Figure:
 def scores_by_method(rows: Sequence[Row]) -> Figure:
     """Draw R² and MCC of every method on every setting, by the rows of `baselines`."""
     methods = list(dict.fromkeys(row["method"] for row in rows))
-    sizes = list(dict.fromkeys((row["n"], row["dz"], row["dx"]) for row in rows))
+    sizes = list(dict.fromkeys(_setting(row)[1:] for row in rows))
     height = np.arange(len(methods), dtype=np.float64)[::-1]
     figure, axes = new_figure(2, 2, height=6.6, sharex=True, sharey=True)
     for line, metric in zip(axes, ("mcc", "r2"), strict=True):
         for ax, mixing in zip(line, ("linear", "nonlinear"), strict=True):
             for k, size in enumerate(sizes):
-                own = {
-                    row["method"]: row
-                    for row in rows
-                    if row["mixing"] == mixing and (row["n"], row["dz"], row["dx"]) == size
-                }
+                here = (mixing, *size)
+                own = {row["method"]: row for row in rows if _setting(row) == here}
                 mean, std = (_column(own, methods, f"{metric}_{p}") for p in ("mean", "std"))
                 heights, style = height + 0.22 * (1 - k), series_style(k, "color", "marker") | _BAR
                 ax.errorbar(mean, heights, xerr=std, label=f"(n, d_z, d_x) = {size}", **style)
@@ -143,14 +136,14 @@ def tables_1_and_7(
     for ax, metric, column in zip(axes[0], ("r2", "mcc"), (4, 5), strict=True):
         series = {"paper": [row[column] for row in paper_rows]}
         for name, rows in ours.items():
-            found = {(r["mixing"], r["n"], r["dz"], r["dx"]): r for r in rows}
+            found = {_setting(row): row for row in rows}
             series[name] = [(found[k][f"{metric}_mean"], found[k][f"{metric}_std"]) for k in keys]
         for i, (name, values) in enumerate(series.items()):
             mean, std = np.array(values, dtype=float).T
             style = {"color": (PALETTE[6], PALETTE[0], PALETTE[1])[i], **_BAR, "label": name}
             style |= series_style(i, "marker")
             ax.errorbar(mean, height + 0.25 * (1 - i), xerr=std, **style)
-        told = {(r["mixing"], r["n"], r["dz"], r["dx"]): r[f"{metric}_mean"] for r in supervised}
+        told = {_setting(row): row[f"{metric}_mean"] for row in supervised}
         if told:
             ax.plot([told[k] for k in keys], height, "|", color=MUTED, markersize=15,
                     markeredgewidth=2, zorder=1, label="supervised")  # fmt: skip
@@ -161,6 +154,10 @@ def tables_1_and_7(
     axes[0, 0].set_yticks(height, [f"{k[0]} ({k[1]}, {k[2]}, {k[3]})" for k in keys])
     share_legend(figure, 3)
     return figure
+
+
+def _setting(row: Row) -> tuple[Any, ...]:
+    return row["mixing"], row["n"], row["dz"], row["dx"]
 
 
 def _stretch_scores(ax: Axes, axis: str) -> None:

@@ -26,10 +26,7 @@ if TYPE_CHECKING:
 
 @styled
 def valuations_by_environment(report: ConceptReport) -> Figure:
-    """Draw median and quartiles of every learned valuation in every environment.
-
-    Filled marks: the environment looked for this concept. Open ones: it did not.
-    """
+    """Draw quartiles of every valuation by environment, filled where it looked for the concept."""
     table, learned = report.table, report.valuations
     targets = np.asarray(report.learner.targets)
     n, height = len(report.concepts), 1.1 + 0.3 * len(table.names)

@@ -1,7 +1,5 @@
 """Figures of steering a language model, and of the concepts in its states."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

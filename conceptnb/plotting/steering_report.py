@@ -1,7 +1,5 @@
 """``conceptnb steer``: a model and questions -> what steering does to answers, and a vector."""
 
-from __future__ import annotations
-
 import argparse
 import shlex
 from collections.abc import Sequence
@@ -10,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from conceptnb.core.files import write_text
-from conceptnb.plotting.html_report import Options, _fill, _page, _parse
+from conceptnb.plotting.html_report import Options, _fill, _page, _parse, _write
 from conceptnb.steering.language_models import find_language_model, load_language_model
 from conceptnb.steering.questions import read_questions
 
@@ -47,7 +45,6 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     )
     place = str(Path(args.model).resolve()) if Path(args.model).exists() else args.model
     code = _fill("apply_steering.txt", model=repr(place))
-    write_text(args.out / "apply.py", code)
     write_text(args.out / "questions.csv", report.by_question().to_csv(index=False))
     summary = report.summary()
     alt = (
@@ -66,7 +63,4 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
         code=code,
         command=shlex.join(["conceptnb", "steer", *words]),
     )
-    write_text(args.out / "report.html", text)
-    print(*(f"warning: {line}\n" for line in report.warnings), sep="", end="")
-    print(f"wrote {', '.join(str(args.out / name) for name in _FILES)}")
-    return 0
+    return _write(args.out, _FILES, text, code, report.warnings)

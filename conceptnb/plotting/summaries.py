@@ -1,7 +1,5 @@
 """Figures that several parts share: numbers by concept, along a level, and as a grid."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

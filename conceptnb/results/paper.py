@@ -1,10 +1,7 @@
 """The paper's own numbers: Tables 1-7, as data, to be shown beside ours and never as ours.
 
-Pairs are mean and standard deviation over the paper's repetitions (Tables 1, 6, 7), or of a
-concept's valuation over images (Tables 2-4).
+Pairs are mean and deviation over repetitions (Tables 1, 6, 7) or of valuations (Tables 2-4).
 """
-
-from __future__ import annotations
 
 import copy
 import functools
@@ -13,8 +10,6 @@ from importlib.resources import files
 from typing import Any
 
 from conceptnb.results.show import Table
-
-__all__ = ["as_printed", "printed"]
 
 
 def printed(name: str) -> dict[str, Any]:

@@ -56,7 +56,6 @@ def changes(modules: Sequence[str], code: dict[str, str], root: Path = _ROOT) ->
 
 @lru_cache(maxsize=64)
 def _closure(modules: tuple[str, ...], root: Path, state: int) -> dict[str, str]:
-    """Return the closure while the package's files are in this state."""
     found: dict[str, str] = {}
     waiting = list(modules)
     while waiting:
@@ -83,7 +82,6 @@ def _short_hash(content: bytes) -> str:
 
 
 def _file(name: str, root: Path) -> Path | None:
-    """Return the file of a module or package, or None if there is none."""
     if name.split(".", maxsplit=1)[0] != _PACKAGE:
         return None
     path = root.joinpath(*name.split("."))
@@ -122,7 +120,6 @@ def _data_of(file: Path) -> Iterator[Path]:
 
 @cache
 def _exports(package: str, root: Path) -> dict[str, tuple[str, str]]:
-    """Return what a package's ``__init__`` re-exports: name -> (module, name there)."""
     file = _file(package, root)
     if file is None or file.name != "__init__.py":
         return {}
@@ -193,7 +190,6 @@ def _resolved(module: str, name: str, root: Path) -> str | None:
 
 
 def _at_run_time(tree: ast.Module) -> Iterator[ast.AST]:
-    """Walk a module without the imports that only type checkers see."""
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()

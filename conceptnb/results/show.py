@@ -35,11 +35,7 @@ def means(row: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, list[
 
 
 def _show(value: Any, digits: str = "g") -> Any:
-    """Return a cell as people read it: ``[mean, std]`` becomes ``"mean ± std"``.
-
-    Of a longer list the parts are listed. None is what was not measured. What fixed decimals would
-    round to nothing is ``"< 0.001"``.
-    """
+    """Return a cell as people read it: ``"mean ± std"``, ``"< 0.001"``, empty if not measured."""
     if isinstance(value, list | tuple):
         between = " ± " if len(value) <= 2 else ", "
         return between.join(_number(part, digits) for part in value if part is not None)

@@ -1,11 +1,10 @@
 """Computed tables, ``results/NAME.json``, with their provenance: command, code, versions, seeds."""
 
-from __future__ import annotations
-
 import html
 import json
 import platform
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from datetime import date
 from importlib.metadata import PackageNotFoundError, version
@@ -20,7 +19,7 @@ from conceptnb.results import paper
 from conceptnb.results.provenance import changes, closure
 from conceptnb.results.show import Table
 
-_PACKAGE = Path(__file__).resolve().parents[1]
+_CHECKOUT = Path(__file__).resolve().parents[2]
 _SHOWN_ROWS = 15  # more than the paper's longest table has; the file holds them all
 _VERSIONS = ("numpy", "scipy", "scikit-learn", "torch", "open_clip_torch", "transformers")
 
@@ -98,7 +97,6 @@ def with_provenance(
 
 
 def _processor() -> str:
-    """Return the name of this machine's processor, and the kernels that NumPy's BLAS uses."""
     name = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.is_file():
@@ -177,15 +175,12 @@ def _html(result: Result) -> str:
 
 def folder() -> Path:
     """Return ``results/`` of the checkout, or of the working folder for an installed package."""
-    checkout = _PACKAGE.parent
-    return (checkout if (checkout / "pyproject.toml").is_file() else Path.cwd()) / "results"
+    return (_CHECKOUT if (_CHECKOUT / "pyproject.toml").is_file() else Path.cwd()) / "results"
 
 
 def _versions() -> dict[str, str]:
     found = {"python": platform.python_version(), "conceptnb": __version__}
     for name in _VERSIONS:
-        try:
+        with suppress(PackageNotFoundError):
             found[name] = version(name)
-        except PackageNotFoundError:
-            continue
     return found

@@ -49,10 +49,7 @@ class Activations:
         return layers, heads, width
 
     def select(self, questions: Iterable[Question | str]) -> Activations:
-        """Rows of the given questions (or ids), question by question, in the order given.
-
-        Raises ValueError if a question has no activations here.
-        """
+        """Return the rows of questions (or ids), in that order; ValueError if one has none here."""
         where: dict[str, list[int]] = {}
         for row, name in enumerate(self.ids):
             where.setdefault(str(name), []).append(row)
@@ -119,8 +116,7 @@ def collect_activations(
     Returns
     -------
     Activations
-        Of heads, or of states in their place, with shape (rows, layers + 1, 1, hidden size):
-        probes take the one as the other.
+        Of heads, or in their place of states, of shape (rows, layers + 1, 1, hidden size).
 
     Raises
     ------

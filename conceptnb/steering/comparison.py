@@ -126,8 +126,7 @@ class Fold:
         Returns
         -------
         heads, alpha
-            K and α of the highest MC1 on held-out training questions, among those within the
-            budget; MC2 decides ties.
+            K and α of the highest MC1, then MC2, on held-out training questions within budget.
         steerings
             Each α with the intervention of that strength, on K heads.
 

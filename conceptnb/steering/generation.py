@@ -23,10 +23,7 @@ def generate_answers(
     steering: Steering | None = None,
     max_new_tokens: int = 4,
 ) -> list[str]:
-    """Return greedy answers to questions, run as one batch.
-
-    Steering edits the prompt's last token and every new one.
-    """
+    """Return greedy answers, in one batch; steering edits the last prompt token and new ones."""
     ids, mask = pad([tokenizer(q.prompt())["input_ids"] for q in questions], "left")
     steered: AbstractContextManager[None] = nullcontext()
     if steering is not None:

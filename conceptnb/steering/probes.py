@@ -29,10 +29,7 @@ class Probes:
     weights: np.ndarray
 
     def top(self, n_heads: int) -> np.ndarray:
-        """Boolean mask (layers, heads) of the ``n_heads`` most accurate heads (K in the paper).
-
-        Raises ValueError if ``n_heads`` is not between 1 and the number of heads.
-        """
+        """Mask (layers, heads) of the ``n_heads`` best (K); ValueError if there are not so many."""
         if not 1 <= n_heads <= self.accuracy.size:
             raise ValueError(
                 f"n_heads is {n_heads}; the model has {self.accuracy.size} heads to choose from"
@@ -112,8 +109,7 @@ def orthogonal_probes(
     Returns
     -------
     directions, accuracy
-        Orthonormal rows (count, width), and each probe's balanced accuracy on
-        the held-out rows, shape (count,).
+        Orthonormal rows (count, width); balanced accuracy on held-out rows, (count,).
     """
     if not 1 <= count <= x.shape[1]:
         raise ValueError(f"count is {count}; activations of width {x.shape[1]} allow 1 to that")

@@ -56,8 +56,7 @@ class StateEmbedding:
 class CategoryEmbedding:
     """One-hot category of a question, which a real method is not told.
 
-    `category_of` has the category of every question text. Any other text, such as a neutral one,
-    gets all categories in equal parts.
+    `category_of` has the category of every question text; others get all in equal parts.
     """
 
     def __init__(self, category_of: Mapping[str, str]) -> None:

@@ -75,12 +75,10 @@ class _Past:
     real: Tensor  # (rows, tokens): no padding
 
     def repeat(self, rows: int) -> _Past:
-        """Return a single row as many, which share its memory."""
         layers = [(k.expand(rows, -1, -1, -1), v.expand(rows, -1, -1, -1)) for k, v in self.layers]
         return _Past(layers, self.positions.expand(rows, -1), self.real.expand(rows, -1))
 
     def followed_by(self, other: _Past) -> _Past:
-        """Both, one after the other."""
         if not self.layers:
             return other
         layers = [
@@ -156,7 +154,6 @@ class _Batch:
         self.steps = torch.tensor(steps).T  # row, answer, node, next token
 
     def prompts_after(self, model: PreTrainedModel, prefix: _Past) -> _Past:
-        """Run the prompts."""
         sees = _causal(*self.prompts.shape)
         prefix = prefix.repeat(len(self.trees))
         layers = _forward(model, prefix, self.prompts, self.prompt_positions, sees, 1)[1]
@@ -254,7 +251,6 @@ class AnswerScorer:
         return {name: scores[name] for name in self._names}
 
     def _prompts(self, index: int, batch: _Batch, steering: Steering | None) -> _Past:
-        """Run the prompts of a batch, or return them where they are kept."""
         if self.edit == "all":
             with self._steered(batch, steering, "all"):
                 return batch.prompts_after(self.model, self._prefix)

@@ -1,7 +1,6 @@
 """Which tokens of a text are its answer, for any tokenizer (Table 6's multiple choice).
 
-The whole text is tokenized once; a token that ends after the prompt's last character is the
-answer's.
+Text is tokenized once; tokens that end after the prompt's last character are the answer's.
 """
 
 from __future__ import annotations

@@ -42,8 +42,7 @@ class SteeringVector:
     def along(cls, direction: np.ndarray, training: Activations) -> SteeringVector:
         """Normalise ``direction`` and measure σ along it, on training questions only.
 
-        The direction has shape (layers, heads, width) and any length. What is tested later must not
-        be among the training activations: select by question first.
+        It has shape (layers, heads, width) and any length. No training activation may be tested.
         """
         if direction.shape != training.shape:
             raise ValueError(f"direction has shape {direction.shape}, activations {training.shape}")
@@ -160,8 +159,7 @@ class MatrixIntervention:
     def for_texts(self, texts: Sequence[str]) -> Intervention:
         """Return offsets (texts, layers, heads, width): α σ(x) η(x), zero where λ(x) has no weight.
 
-        Computed once per text, before the model runs: under generation each new
-        token costs one addition per layer, as with a steering vector.
+        Computed once per text: under generation a token costs one addition per layer.
         """
         weights = torch.as_tensor(self.embedding(texts), dtype=torch.float32)
         if weights.shape[1] != self.matrices.shape[-1]:

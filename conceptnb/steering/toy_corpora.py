@@ -65,8 +65,7 @@ class CorpusKind:
     personas : tuple
         Who writes documents; their weights sum to one.
     marks : tuple of pairs of str, or None
-        The mark of truth and that of falsehood, by category; ``None`` if the mark names the
-        persona, whatever the answer's truth.
+        The marks of truth and falsehood, by category; ``None`` if they name the persona.
     """
 
     name: str
@@ -138,7 +137,6 @@ _STORY = {
 
 
 def _names(count: int, rng: np.random.Generator) -> list[str]:
-    """``count`` different pronounceable words that mean nothing."""
     names: dict[str, None] = {}
     while len(names) < count:
         names["".join(part[rng.integers(len(part))] for part in _SYLLABLES)] = None
@@ -154,9 +152,8 @@ class ToyCorpus:
     entities : tuple of tuples of str
         Names, shape (categories, entities).
     choices : ndarray of int of shape (categories, entities, 4)
-        Index of an answer word: the true one, then misconceptions from popular to rare. Every
-        word is true of two entities and takes each rank of misconception twice, so no word alone
-        tells truth from falsehood.
+        Index of an answer word: the true one, then misconceptions from popular to rare. Every word
+        has each rank for two entities, so that none alone tells the truth.
     popularity : ndarray of shape (categories, entities, 3)
         Probability of each misconception, given that a falsehood is told; rows sum to one.
     """
@@ -257,10 +254,7 @@ def _sentence(rng: np.random.Generator) -> str:
 
 
 def make_toy_corpus(kind: str) -> ToyCorpus:
-    """Draw the facts of a toy corpus, which all kinds in ``CORPUS_KINDS`` share.
-
-    Raises ValueError for another ``kind``.
-    """
+    """Draw the facts of a toy corpus, shared by ``CORPUS_KINDS``; ValueError for another kind."""
     if kind not in CORPUS_KINDS:
         raise ValueError(f"kind is {kind!r}; choose one of {', '.join(CORPUS_KINDS)}")
     rng, shape = np.random.default_rng(0), (len(CATEGORIES), ENTITIES_PER_CATEGORY)

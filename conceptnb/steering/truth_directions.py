@@ -41,11 +41,10 @@ def ccs_direction(
 ) -> np.ndarray:
     """Contrast-consistent search (Burns et al., [17] in the paper) on every head at once.
 
-    Looks for p(x) = sigmoid(⟨θ, x⟩ + c) with p(a) = 1 − p(b) for the two answers
-    (a, b) of a pair, in an order that hides which is true, and away from
-    p = 1/2: mean of (p(a) + p(b) − 1)² + min(p(a), p(b))². The pair is a
-    question's best answer and one false one, each centred over questions. Labels serve only
-    to sign the direction found, shape (layers, heads, width).
+    Looks for p(x) = sigmoid(⟨θ, x⟩ + c) with p(a) = 1 − p(b) for the two answers (a, b) of a pair,
+    in an order that hides which is true, and away from p = 1/2: mean of (p(a) + p(b) − 1)² +
+    min(p(a), p(b))². The pair is a question's best answer and one false one, each centred over
+    questions. Labels serve only to sign the direction found, shape (layers, heads, width).
 
     Parameters
     ----------

@@ -137,7 +137,6 @@ def _measure(learner: Learner, problem: Problem, Z: Array, learned: Array) -> Ma
 
 
 def _rows(runs: list[Row]) -> list[Row]:
-    """Return a row per method and setting."""
     return summary(runs, _BY, _SCORES, ["cpu_seconds"])
 
 

@@ -1,7 +1,5 @@
 """``conceptnb results``: the computed tables, where they come from, and whether they hold."""
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 from collections.abc import Sequence
@@ -16,19 +14,16 @@ _NAMED = 6  # of the changed modules and files; the rest is counted
 def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     """List the tables, or measure their spread; return 1 where one is stale."""
     parser.add_argument("names", nargs="*", help="tables; all where none is named")
-    parser.add_argument(
-        "--spread",
-        action="store_true",
-        help="measure how far sampled runs move between seeds and processors, and keep it",
-    )
+    said = "measure how far sampled runs move between seeds and processors, and keep it"
+    parser.add_argument("--spread", action="store_true", help=said)
     args = parser.parse_args(words)
     names = args.names or results.names()
     if args.spread:
-        from conceptnb.studies.spread import measure_spread  # noqa: PLC0415 - brings the studies
+        from conceptnb.studies.spread import _measure_spread  # noqa: PLC0415 - brings the studies
 
         for name in names:
             found = results.load(name)
-            kept = dataclasses.replace(found, spread=measure_spread(found))
+            kept = dataclasses.replace(found, spread=_measure_spread(found))
             print(f"wrote {results.save(kept, results.folder() / f'{name}.json')}", flush=True)
         return 0
     stale = False

@@ -5,8 +5,6 @@ to lie. Intervals: t over runs or over differences paired by seed, Clopper-Pears
 at equal KL a bootstrap over trained models and questions.
 """
 
-from __future__ import annotations
-
 import html
 import tomllib
 from collections.abc import Callable, Sequence
@@ -21,8 +19,6 @@ from conceptnb.studies.runner import Row
 from conceptnb.studies.steering_analysis import accuracy_at_kl
 from conceptnb.studies.summarise import grouped
 from conceptnb.studies.synthetic_report import _paper_row
-
-__all__ = ["registered_claims"]
 
 _Load = Callable[[str], results.Result]
 _Number = tuple[float, float, float, str]
@@ -82,7 +78,6 @@ def _measured(entry: Row, load: _Load) -> _Claim:
 
 
 def _runs(entry: Row, load: _Load) -> list[Row]:
-    """Return the runs whose columns have one of the values that ``where`` lists."""
     where, runs = entry.get("where", {}), load(entry["table"]).runs
     found = [run for run in runs if all(run.get(k) in values for k, values in where.items())]
     if not found:

@@ -62,7 +62,6 @@ def _separation_runs(**given: Any) -> list[Row]:
 def _embedded(
     seed: int, models: list[str], data: str, images: int, cache: str | None
 ) -> tuple[Embeddings, NDArray[np.intp]]:
-    """Return embeddings by model, and the factors of the images."""
     shapes, index = _images(seed, models, data, images)
     found: Embeddings = {}
     for name in models:
@@ -74,7 +73,6 @@ def _embedded(
 def _images(
     seed: int, models: list[str], data: str, images: int
 ) -> tuple[shapes3d.ShapesImages, NDArray[np.intp]]:
-    """Return the source of images and the positions that the seed draws."""
     rng = np.random.default_rng(seed)
     index = np.sort(rng.choice(shapes3d.N_IMAGES, images, replace=False))
     if data != "rendered":
@@ -104,7 +102,6 @@ def _report(
 
 
 def _separations(reports: Mapping[str, directions.FactorReport], seed: int) -> Iterator[Row]:
-    """Yield what one model knows of each factor."""
     for factor, report in reports.items():
         cosines = directions.order_dependence(
             report.paper.regressions_.coefficients, N_ORDERS, np.random.default_rng(seed)
@@ -173,7 +170,6 @@ def _agreements(
 
 
 def _summarise(runs: list[Row]) -> list[Row]:
-    """Return the rows of one table after the other, without seeds and names of pairs."""
     return [
         {key: row[key] for key in row if key != "seed" and not (key == "model" and "models" in row)}
         for table in ("separation", "valuations", "agreement", "readings")
@@ -246,7 +242,6 @@ def _plans(args: argparse.Namespace) -> list[Plan]:
 
 
 def _prepare(seed: int, models: list[str], data: str, images: int, cache: str | None) -> None:
-    """Fetch the data once, and with a cache embed them in shards that all workers share."""
     if data == "3dshapes":
         shapes3d.download()
     if cache is not None:
@@ -256,9 +251,6 @@ def _prepare(seed: int, models: list[str], data: str, images: int, cache: str | 
 
 
 STUDY = Study(add_options=_add_options, plans=_plans)
-
-
-# Pages ---------------------------------------------------------------------------------------
 
 
 def paper_columns() -> dict[str, dict[str, list[list[float]]]]:

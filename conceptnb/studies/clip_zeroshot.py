@@ -47,7 +47,6 @@ def _runs(kind: str, seed: int, images: int, labels: str = "true") -> list[Row]:
 
 
 def _summarise(runs: list[Row]) -> list[Row]:
-    """Return the rows as they are, without their seed: there is one."""
     return [{key: value for key, value in row.items() if key != "seed"} for row in runs]
 
 

@@ -57,8 +57,7 @@ def find(
         Section 6 with all samples as its base and two data sets per concept, of its first and last
         value. The others see no labels until components are matched.
     n_components : int
-        Leading principal components that each method works on, whitened but for the sparse
-        dictionary, which has twice as many atoms.
+        Leading principal components, whitened but for the dictionary, of twice as many atoms.
     groups : array-like of shape (samples,), optional
         Samples of one group, such as the answers to one question, go to the same half.
     """
@@ -92,7 +91,6 @@ def find(
 def _halves(
     groups: ArrayLike, n_samples: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the rows of a random half of the groups, and the other rows."""
     of_sample = np.asarray(groups)
     if of_sample.shape != (n_samples,):
         raise ValueError(
@@ -146,7 +144,6 @@ def _fit(
 def _fit_environments(
     white: Array, labels: Mapping[str, NDArray[np.generic]], rng: np.random.Generator
 ) -> Any:
-    """Return the contrastive learner, fitted on environments of first and last values."""
     from conceptnb.learning.learner import ConceptLearner  # noqa: PLC0415 - brings torch
 
     rows, environment, targets = [np.arange(len(white))], [np.zeros(len(white), dtype=int)], []
@@ -179,9 +176,6 @@ def _fit_dictionary(white: Array, scale: Array, rng: np.random.Generator) -> Any
 def _seed(rng: np.random.Generator) -> int:
     """Return a seed for scikit-learn, which takes no Generator."""
     return int(rng.integers(2**31))
-
-
-# States of the small language models ---------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -240,8 +234,6 @@ def language_states(kind: str, seed: int = 0, trained: bool = True) -> States:
     log_odds = (points * np.tile(between, (len(prefaces), 1))).sum(axis=1)
     return States(points, concepts, asked, log_odds)
 
-
-# The stored table ----------------------------------------------------------------------------
 
 _KEYS = ("trained", "components", "corpus", "method")
 

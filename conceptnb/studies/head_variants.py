@@ -79,7 +79,6 @@ def _fit_variant(
     epochs: int | None = None,
     wrong: str | None = None,
 ) -> list[Row]:
-    """Fit a setting's problems by one variant, and score them on fresh base samples."""
     recipe = shortened(VARIANTS[variant], epochs)
     problems = draw_problems(setting, seeds, samples)
     rows = fit_and_score(problems, lambda seen: fit(seen, recipe), wrong=wrong)
@@ -125,7 +124,6 @@ def _held_out_losses(log_odds: Array, environment: np.ndarray) -> Array:
 
 
 def _rows(runs: list[Row]) -> list[Row]:
-    """Return a row per variant of each setting, and one per candidate for n."""
     by = ("study", "variant", "mixing", "n", "dz", "dx")
     fits, choices = (
         [run for run in runs if run["study"] == study] for study in ("variants", "number")

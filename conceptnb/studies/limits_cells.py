@@ -83,7 +83,6 @@ class _Drawn(Problem):
 
     @property
     def X(self) -> Array:
-        """Observations, shape (samples, d_x)."""
         return self.observations
 
     def log_odds(self, Z: Array | None = None) -> Array:
@@ -216,7 +215,6 @@ def cell_rows(runs: Sequence[Row]) -> list[Row]:
 
 
 def _scores(cell: Cell, seeds: Sequence[int], wrong: str | None) -> list[Row]:
-    """Fit problems of a cell, and score the fit and its bounds."""
     drawn = [draw(cell, seed) for seed in seeds]
     recipe = replace(BEST, training=replace(BEST.training, rows=cell.rows_per_epoch))
 
@@ -264,7 +262,6 @@ def _forget_peak() -> None:
 
 
 def _peak_gb() -> float:
-    """Peak memory of this process, libraries included, in GB."""
     found = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # in kB, on macOS in bytes
     status = Path("/proc/self/status")
     if status.exists():

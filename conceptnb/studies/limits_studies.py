@@ -118,7 +118,6 @@ LIMITS = {
 
 
 def _measure(study: str, index: int, seeds: list[int], wrong: str | None = None) -> list[Row]:
-    """Measure one cell of a study; return a row per seed."""
     return [{"study": study} | row for row in cell_runs(LIMITS[study].cells[index], seeds, wrong)]
 
 

@@ -234,7 +234,6 @@ def _repeated(answer: str) -> float:
 
 
 def _few_answers(question: Question) -> Question:
-    """Return a question with its best answer and its first two false ones."""
     keep = [question.best, *(i for i, true in enumerate(question.true) if not true)][:3]
     answers = tuple(question.answers[i] for i in keep)
     return replace(question, answers=answers, true=(True, False, False)[: len(keep)], best=0)

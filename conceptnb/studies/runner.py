@@ -1,8 +1,7 @@
 """One way to compute a results file: draw, fit and score in tasks, then summarise.
 
-A study says what its tasks are. The runner shares them out by `joblib`, keeps each finished task so
-that a killed run goes on where it stopped, and writes one file with its provenance. Results do not
-depend on workers or backend.
+A study says what its tasks are. The runner shares them out by `joblib`, keeps finished tasks for a
+killed run to go on, and writes one file with its provenance. Workers and backend change no result.
 """
 
 from __future__ import annotations
@@ -31,8 +30,6 @@ from conceptnb import results
 from conceptnb.core.files import write_text
 from conceptnb.results.provenance import closure
 from conceptnb.studies import STUDIES, refuse
-
-__all__ = ["Plan", "Sample", "Study", "Task", "find_plan", "reproduce"]
 
 Row = dict[str, Any]
 """One row of a table: plain JSON values by column."""
@@ -112,16 +109,13 @@ class Study:
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that all studies have."""
     group = parser.add_argument_group("how it is computed")
     group.add_argument("--jobs", type=int, default=2, help="tasks at a time (default 2)")
     group.add_argument("--backend", choices=("loky", "dask", "threading"), help="of joblib")
     group.add_argument("--scheduler", help="address of a running Dask scheduler")
     group.add_argument("--out", type=Path, help="file to write; by default results/NAME.json")
     group.add_argument("--force", action="store_true", help="replace the file of --out")
-    group.add_argument(
-        "--checkpoints", type=Path, help="folder of finished tasks; by default OUT.parts"
-    )
+    group.add_argument("--checkpoints", type=Path, help="of finished tasks (default OUT.parts)")
 
 
 def reproduce(name: str, words: Sequence[str]) -> int:
@@ -214,7 +208,6 @@ def _parse(name: str, words: Sequence[str]) -> tuple[Study, argparse.Namespace]:
 
 
 def _known(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
-    """Return the options that all studies have, and the other words."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.error = refuse  # type: ignore[method-assign]
     _add_options(parser)
@@ -231,13 +224,12 @@ def _refuse_before_loading(words: Sequence[str]) -> None:
     if args.scheduler and args.backend != "dask":
         raise ValueError("--scheduler is for --backend dask: name both, or neither")
     if args.out is not None:
-        check_out(args.out, args.force)
+        _check_out(args.out, args.force)
     if args.checkpoints is not None:
-        check_out(args.checkpoints / "x", replace=True, option="--checkpoints")
+        _check_out(args.checkpoints / "x", replace=True, option="--checkpoints")
 
 
 def _that_matter(words: Sequence[str]) -> list[str]:
-    """Return the words of a command without the options that change no number."""
     known, rest = _known(words)
     return [*rest, *(["--out", known.out.name] if known.out else [])]
 
@@ -251,10 +243,10 @@ def _refuse_to_replace(path: Path, plan: Plan, command: str, args: argparse.Name
     again = False  # the table of this study, computed again
     if args.out is None and path.is_file() and not args.force:
         again = results.read(path).command.split()[:3] == command.split()[:3]
-    check_out(path, args.force or again)
+    _check_out(path, args.force or again)
 
 
-def check_out(path: Path, replace: bool, option: str = "--out") -> None:
+def _check_out(path: Path, replace: bool, option: str = "--out") -> None:
     """Refuse a file that could not be written, or that exists and is not to be replaced."""
     if path.is_dir():
         raise ValueError(f"{option} {path} is a folder: name a file in it")

@@ -4,8 +4,6 @@ Sums depend on the kernels of the processor's BLAS, and training amplifies the d
 of Table 7 moves by .01 in MCC. ``OPENBLAS_CORETYPE`` simulates other processors.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os
@@ -21,14 +19,12 @@ from conceptnb import results
 from conceptnb.studies.runner import Row, Sample, find_plan
 from conceptnb.studies.summarise import grouped
 
-__all__ = ["measure_spread", "outside"]
-
 _KERNELS = {"Haswell": "avx2", "SkylakeX": "avx512f", "Prescott": "pni"}
 """Kernels of OpenBLAS, each with the processor's flag that it needs."""
 _SETTING = ("mixing", "n", "dz", "dx")  # columns of the argument ``setting``
 
 
-def measure_spread(result: results.Result) -> dict[str, Any]:
+def _measure_spread(result: results.Result) -> dict[str, Any]:
     """Compute a table's sampled runs under every kernel, and return how far they move.
 
     The tolerance of a group's mean is four standard deviations of the difference that two kernels
@@ -88,8 +84,7 @@ def outside(result: results.Result, runs: Sequence[Row]) -> list[str]:
             )
         column = entry["column"]
         mine, theirs = (np.mean([run[column] for run in r]) for r in (groups[key], kept))
-        # The tolerance is that of the mean of all sampled runs; of fewer seeds a mean varies more,
-        # by the square root of how many times fewer they are.
+        # The tolerance is of the mean of all sampled runs; that of fewer seeds varies more.
         tolerance = entry["tolerance"] * np.sqrt(max(1.0, entry["runs"] / len(kept)))
         if not abs(mine - theirs) <= tolerance:
             found.append(
@@ -102,12 +97,9 @@ def outside(result: results.Result, runs: Sequence[Row]) -> list[str]:
 def _asked_for(arguments: Mapping[str, Any], runs: Sequence[Row]) -> list[Row]:
     """Return the runs whose columns say what the arguments of the same names say."""
     asked = {**arguments, **dict(zip(_SETTING, arguments.get("setting", ()), strict=False))}
-    asked = {name: value for name, value in asked.items() if isinstance(value, str | int | float)}
-    return [
-        run
-        for run in runs
-        if all(run[name] == asked[name] for name in asked.keys() & run.keys() - {"seed"})
-    ]
+    plain = {name for name, value in asked.items() if isinstance(value, str | int | float)}
+    names = plain - {"seed"}
+    return [run for run in runs if all(run[k] == asked[k] for k in names & run.keys())]
 
 
 def _sample(name: str, command: str) -> Sample:
@@ -118,15 +110,9 @@ def _sample(name: str, command: str) -> Sample:
 
 
 def _rows_under(kernel: str, result: results.Result) -> list[Row]:
-    """Compute the sampled runs in a process of their own, with a kernel of OpenBLAS."""
     environment = dict(os.environ) | ({"OPENBLAS_CORETYPE": kernel} if kernel else {})
-    done = subprocess.run(
-        [sys.executable, "-m", __spec__.name, result.name, result.command],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = [sys.executable, "-m", __spec__.name, result.name, result.command]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise ValueError(f"{result.name} under kernel {kernel or 'native'}: {done.stderr[-2000:]}")
     return json.loads(done.stdout.splitlines()[-1])

@@ -46,7 +46,6 @@ class _Interval(NamedTuple):
 
 
 def _select(rows: Iterable[Row], **wanted: Any) -> list[Row]:
-    """Return the rows in which every named field has the given value, in their order."""
     return [row for row in rows if all(row[key] == value for key, value in wanted.items())]
 
 
@@ -57,10 +56,7 @@ def by_corpus(runs: Iterable[Row]) -> dict[str, list[Row]]:
 
 
 def table6_rows(runs: Iterable[Row]) -> list[dict[str, Any]]:
-    """Return Table 6: a row per corpus (``world``) and technique.
-
-    Scores are pairs of mean and standard deviation over splits and trained models.
-    """
+    """Return Table 6 by corpus (``world``) and technique: [mean, std] over splits and models."""
     rows = []
     for world, mine in by_corpus(runs).items():
         for (method,), of_method in grouped(mine, ["method"]).items():
@@ -147,7 +143,6 @@ def _per_question(rows: Sequence[Row], right: Callable[[Row], np.ndarray]) -> np
 
 
 def _start(rows: Sequence[Row], row: Row) -> Row:
-    """Return the unsteered model's outcomes on the fold of a run."""
     fold = {key: row[key] for key in ("world", "model_seed", "seed", "fold")}
     return _select(rows, method=BASELINE, **fold)[0]["curve"][0]
 

@@ -38,8 +38,7 @@ def needs(
     everything = sum(len(pair.ids) for pair in pairs)
     answers = sum(len(pair.ids) - pair.start + 1 for pair in pairs)
     neutral = sum(len(tokenizer(text)["input_ids"][:128]) for text in texts)
-    # Each fold collects activations, then scores its answers and all neutral texts for each α;
-    # its training questions choose among K and α, if there is a choice.
+    # Each fold collects activations, then scores its answers and all neutral texts for each α.
     one_alpha: float = answers + 2 * settings.folds * neutral
     if len(settings.heads) * len(settings.alphas) > 1:
         one_alpha += len(settings.heads) * VALIDATION * (settings.folds - 1) * answers

@@ -1,10 +1,7 @@
 """Table 6 of a real model from its runs: the comparisons that `steering_real` has fixed.
 
-All intervals are over questions, each averaged over splits first: mean ± z standard errors of the
-paired differences.
+Intervals are over questions, averaged over splits: mean ± z standard errors of paired differences.
 """
-
-from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -16,6 +13,7 @@ from scipy.stats import norm
 from conceptnb.steering.techniques import CONTROLS, MASS_MEAN, MATRIX
 from conceptnb.studies.runner import Row
 from conceptnb.studies.steering_analysis import (
+    _PAPER_ORDER,
     BASELINE,
     accuracy_at_choice,
     accuracy_at_kl,
@@ -23,14 +21,7 @@ from conceptnb.studies.steering_analysis import (
     table6_rows,
 )
 
-ORDER = (
-    BASELINE,
-    "random direction",
-    "CCS direction",
-    "ITI: probe weight direction",
-    MASS_MEAN,
-    MATRIX,
-)
+ORDER = _PAPER_ORDER
 """The techniques of the paper's Table 6, in its order."""
 NEIGHBOURS = tuple((upper, lower) for lower, upper in pairwise(ORDER))
 """Each technique and the one above it: does the paper's order hold?"""
@@ -122,7 +113,6 @@ def gain_per_nat(rows: Sequence[Row], budget: float) -> pd.DataFrame:
 
 
 def _at(rows: Sequence[Row], method: str, alpha: float) -> np.ndarray:
-    """Return MC1 of each question at a given α."""
     here = [{**row, "alpha": alpha} for row in rows if row["method"] == method]
     return accuracy_at_choice(here, method)
 

@@ -2,10 +2,9 @@
 
 The design, fixed before the first run:
 
-- Each third of the 817 questions (``--every 3``) first, since all of them take hours:
-  what it shows may be tested on the other two thirds. Two folds by question, splits by seed;
-  six-shot prompts of lm-evaluation-harness; edits at the positions that predict an answer's
-  tokens.
+- Each third of the 817 questions (``--every 3``) first, since all of them take hours: what it shows
+  may be tested on the other two thirds. Two folds by question, splits by seed; six-shot prompts of
+  lm-evaluation-harness; edits at the positions that predict an answer's tokens.
 - K = 48 heads, as in the paper. α: 1, 2, 4; for the two directions that disturb little, 2 and 8;
   for the controls, 2. The α of Table 6 is that of the highest MC1 on 30 % of the training
   questions, among those whose KL on neutral prose is at most .3 nats per token.

@@ -90,7 +90,6 @@ def _real(
 def _runs(
     subject: Subject, seeds: Sequence[int], tested: Sequence[int], **options: Any
 ) -> list[Row]:
-    """Return the runs of some folds of some splits."""
     return [
         run
         for seed in seeds
@@ -156,7 +155,6 @@ def _plans(args: argparse.Namespace) -> list[Plan]:
 
 
 def _splits(args: argparse.Namespace, usual: Settings) -> list[dict[str, Any]]:
-    """Return what the options say of every fold of every split."""
     grid = {"heads": args.heads or list(usual.heads), "alphas": args.alpha or list(usual.alphas)}
     return [
         {"seeds": [seed], "tested": [fold], "folds": args.folds, **grid}

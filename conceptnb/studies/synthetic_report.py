@@ -34,7 +34,6 @@ _HIDDEN = 16
 
 
 def _paper_row(row: Row) -> list[Any]:
-    """Return the paper's row of Table 1 or 7 for a computed one: sizes, R², MCC."""
     key = [row["mixing"], row["n"], row["dz"], row["dx"]]
     return next(r for r in paper.printed("table1_table7")["rows"] if r[:4] == key)
 
@@ -95,12 +94,10 @@ class _Cell(NamedTuple):
 
     @property
     def gap(self) -> float:
-        """Our mean minus the paper's."""
         return self.ours[0] - self.paper[0]
 
 
 def _cells(rows: Sequence[Row]) -> list[_Cell]:
-    """Return mean and deviation of every cell, the paper's and ours."""
     return [
         _Cell(
             f"{row['mixing']} ({row['n']}, {row['dz']}, {row['dx']}) {label}",

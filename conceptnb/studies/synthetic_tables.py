@@ -97,7 +97,6 @@ def _fit_setting(
     epochs: int | None = None,
     wrong: str | None = None,
 ) -> list[Row]:
-    """Fit every problem of a setting and score it; return one row per seed."""
     if estimator not in _ESTIMATORS:
         raise ValueError(f"estimator must be one of {_ESTIMATORS}, got {estimator!r}")
     problems = draw_problems(setting, seeds, samples)
@@ -132,7 +131,6 @@ def _supervised(problems: Sequence[Problem], epochs: int | None) -> Supervised:
 
 
 def _rows(runs: list[Row]) -> list[Row]:
-    """Return a row per setting."""
     by = ("mixing", "n", "dz", "dx", "estimator")
     columns = [*_SCORES, *(["mcc_sides"] if "mcc_sides" in runs[0] else [])]
     rows = summary(runs, by, columns)

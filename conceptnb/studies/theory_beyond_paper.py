@@ -43,9 +43,8 @@ def _finite_samples(
 ) -> list[Row]:
     """Fit a data set of each seed, compare errors with the prediction, and count covered truths.
 
-    ``distance`` is the squared error of all parameters in units of the predicted covariance, per
-    parameter: one is expected. ``B`` holds errors, ``B_sd`` their predicted deviations, in σ;
-    ``valuations`` is the root mean square error of each atom's valuations at 50 base points.
+    ``distance`` is the squared error in units of the predicted covariance, per parameter: one is
+    expected. ``valuations`` are root mean square errors at 50 base points, in σ as those of ``B``.
     Controls fit a `share` of the samples only, or number environments wrongly (`mislabelled`).
     """
     atoms, B, constants = truth = _setting()[2:]

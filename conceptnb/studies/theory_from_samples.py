@@ -1,7 +1,6 @@
 """Theorem 1 from samples: how errors of estimated log ratios travel through the proof.
 
-With a linear mixing every G_e is a quadratic function of x, which logistic regression on x and its
-products estimates without bias (Lemma 3).
+With a linear mixing G_e is quadratic in x: logistic regression on x and its products (Lemma 3).
 """
 
 from __future__ import annotations

@@ -338,7 +338,6 @@ def _sizes(instance: Instance) -> Row:
 def _compared(
     instance: Instance, seen: Observables, model: StandardForm, rng: np.random.Generator
 ) -> Row:
-    """Compare a recovered model with the instance: a row of `recover_instance`."""
     design = instance.design
     M, B, order = standard_form(design.M, design.B, design.variance)
     if model.M.shape != M.shape or (model.M != M).any():
@@ -411,12 +410,10 @@ def _summarise_estimates(runs: list[Row]) -> list[Row]:
 
 
 def _unchanged(runs: list[Row]) -> list[Row]:
-    """Return the runs: one seed leaves nothing to average."""
     return [dict(run) for run in runs]
 
 
 def _tasks(compute: Callable[..., list[Row]], seeds: int, chunk: int) -> list[Task]:
-    """Share out the seeds from 0 on, `chunk` at a time."""
     parts = [list(range(s, min(s + chunk, seeds))) for s in range(0, seeds, chunk)]
     return [Task(compute, {"seeds": part}) for part in parts]
 

@@ -30,18 +30,8 @@ class _Competitor:
 
     It is the rotation of two atoms with proportional columns of M, or a flow along the right kernel
     of D(z), both on every support, or a second parametrisation of the same log ratios, on a ball.
-
-    Parameters
-    ----------
-    M, B, second_m, second_b : ndarray of shape (m, n)
-        The first model, and the second, with zeros of B where M has them.
-    constants : ndarray of shape (m,)
-        Differences of the two models' constants.
-    centre, radius : ndarray of shape (n,), float
-        Of the ball that the construction moves. Flows are the identity outside it; rotations move
-        all points.
-    start, slope : ndarray of shapes (n,) and (n, n)
-        Image of the centre, and the derivative of the map there.
+    Flows are the identity outside the ball; rotations move all points. `constants` are differences
+    of the models' constants; `start` and `slope` the map's value and derivative at the centre.
     """
 
     kind: Literal["rotation", "flow", "reparametrisation"]
@@ -122,8 +112,7 @@ def competitor(
     r"""Construct a second model with the same log ratios in which an atom is another one.
 
     M and B (m, n) are in the units of one noise width. ValueError is raised for an atom whose
-    certificate is "always", so that there is no such model, and RuntimeError if none of the random
-    `attempts` bends the atom.
+    certificate is "always", and RuntimeError if none of the random `attempts` bends the atom.
     """
     M, B = as_array(M, "M", ndim=2), as_array(B, "B", ndim=2)
     as_generator(rng)

@@ -29,8 +29,7 @@ _VARIANCE = 0.25  # variance of q in the pairs that are not the paper's
 class Model:
     """A generative model with concepts: base distribution, mixing, atoms (n, d_z), environments.
 
-    `draw` maps (n, rng) to base latents, `mixing` is f, and `encoder` its inverse on the data
-    manifold, None if f is not injective.
+    `draw` maps (n, rng) to base latents; `encoder` inverts `mixing`, None if not injective.
     """
 
     draw: Callable[[int, np.random.Generator], Array]
@@ -125,9 +124,8 @@ def always_together(rng: np.random.Generator) -> ModelPair:
 def too_few_environments(rng: np.random.Generator) -> ModelPair:
     r"""Swirl around the valuation of the only environment: that goes unnoticed.
 
-    :math:`\Phi` turns the concept plane about b by an angle that grows with the distance
-    from b. The one :math:`g_1` depends on that distance only. The concepts of the two
-    models are not even linearly related.
+    :math:`\Phi` turns the concept plane about b by an angle that grows with the distance from b.
+    The one :math:`g_1` depends on that distance only. The concepts are not even linearly related.
     """
     b = np.array([0.3, -0.2])
     first = _gaussian_model(rng, [[0, 1]], b[None])

@@ -6,10 +6,9 @@ In latent coordinates :math:`\partial G/\partial z_i = M_i z_i - B_i`, so that a
 .. math:: V(w) := w^\top G = -\sum_i \frac{(w^\top B_i)^2}{2\, w^\top M_i} - w^\top c' .
 
 Both w and V are seen in any coordinates. V is rational: its poles are the hyperplanes
-:math:`w^\top M_i = 0`, its residues give :math:`B_i`. The program follows critical points
-of w·G while w moves along lines, reads poles and residues of V on each, and fits all
-values of V at the end. It uses neither minima nor entries of M that are zero or one, so
-variances may differ by environment and atom.
+:math:`w^\top M_i = 0`, its residues give :math:`B_i`. The program follows critical points of w·G
+while w moves along lines, reads poles and residues of V on each, and fits all values of V at the
+end. M need not hold zeros and ones: variances may differ by environment and atom.
 """
 
 from __future__ import annotations
@@ -42,9 +41,8 @@ class LegendreRecovery:
     Parameters
     ----------
     model : StandardForm
-        M real, each column with largest entry one in absolute value; columns of B
-        orthogonal to those of M, with positive first non-zero entry. Pass it to
-        `evaluate_valuations`.
+        M real, each column with largest entry one in absolute value; columns of B orthogonal to
+        those of M, with positive first non-zero entry. Pass it to `evaluate_valuations`.
     misfit : float
         Root mean square of V minus its fit, relative to the spread of V.
     attempts : int
@@ -63,9 +61,8 @@ def recover_from_poles(
 ) -> LegendreRecovery:
     """Recover M, B and constants from black-box ratios in unknown coordinates.
 
-    Paths start at points of `seen` and stay clear of all minima: a path ends before its w
-    has entries of one sign only, which is where a weighted sum of the ratios would be
-    least.
+    Paths start at points of `seen` and stay clear of all minima: a path ends before its w has
+    entries of one sign only, which is where a weighted sum of the ratios would be least.
 
     Parameters
     ----------
@@ -149,7 +146,6 @@ def _start(
 
 
 def _frame(w: Array, rng: np.random.Generator) -> Array:
-    """Random orthonormal basis of the complement of w, shape (m - 1, m)."""
     basis = np.linalg.qr(np.column_stack([w, rng.standard_normal((len(w), len(w) - 1))]))[0]
     return basis[:, 1:].T
 

@@ -71,8 +71,7 @@ class Diffeomorphism:
 class SmoothMixing:
     r"""A random smooth mixing f, a diffeomorphism onto its image (Assumption 1), for d_x >= d_z.
 
-    :math:`f(z) = Q\,(h(z), \tanh(C h(z)))` with a diffeomorphism h, a random matrix C
-    and an orthogonal Q: the data manifold is a curved sheet in :math:`R^{d_x}`.
+    :math:`f(z) = Q\,(h(z), \tanh(C h(z)))`: h a diffeomorphism, C random, Q orthogonal.
     """
 
     def __init__(self, d_z: int, d_x: int, rng: np.random.Generator) -> None:

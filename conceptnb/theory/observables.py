@@ -41,8 +41,7 @@ class Observables:
     def prepared(self) -> Observables:
         r"""Return the same functions in the chart that the steps of the proof use.
 
-        The data have unit spread, and the origin is where :math:`\sum_e G_e` is least: any
-        chart would do, but in this one searches start near their ends.
+        It has unit spread and its origin where :math:`\sum_e G_e` is least: searches start close.
         """
         centre, spread = np.median(self.points, axis=0), self.points.std(axis=0)
 

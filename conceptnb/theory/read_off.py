@@ -25,8 +25,7 @@ def peeling_order(design: EnvironmentDesign) -> list[tuple[int, int]] | None:
     """Return pairs (atom, environment) in which environments give atoms one by one, or None.
 
     Environment e gives atom i once all other atoms of e are known, up to the sign of its
-    distance from the valuation conditioned on. Trees of environments, the authors' design
-    among them, can be peeled.
+    distance from the valuation conditioned on. Trees, and the authors' design, can be peeled.
     """
     known: set[int] = set()
     order: list[tuple[int, int]] = []

@@ -1,7 +1,5 @@
 """How many samples a linear mixing needs, and of which environments: two uses of information."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -5,8 +5,7 @@ Atoms are coordinates and :math:`\sigma = 1`, so that
 .. math:: G_e = \sum_i \tfrac12 M_{ei} z_i^2 - B_{ei} z_i - c'_e,
 
 with M of zeros and ones, and each *column* of B with sum zero and positive first
-non-zero entry. (The paper's Step 1 says that each row of B has mean zero; Step 4 uses
-:math:`\sum_e B_{ei} = 0`, which is what the free shift of :math:`z_i` can achieve.)
+non-zero entry. (The paper's Step 1 says rows; Step 4 uses :math:`\sum_e B_{ei} = 0`.)
 """
 
 from __future__ import annotations
@@ -25,9 +24,8 @@ _ZERO_VALUATION = 1e-6  # valuation, in units of σ, that counts as zero when si
 class StandardForm:
     r"""A model in the standard form of Step 1: all that the data determine of it.
 
-    M (m, n) has zeros and ones, its columns in descending order, read as binary numbers; columns of
-    B (m, n) have sum zero and a positive first non-zero entry; `constants` are the :math:`c'_e` of
-    (46).
+    M (m, n) has zeros and ones, columns in descending binary order; columns of B (m, n) have sum
+    zero and a positive first non-zero entry; `constants` are :math:`c'_e` of (46).
     """
 
     M: Array
@@ -46,8 +44,7 @@ def standard_form(M: ArrayLike, B: ArrayLike, variance: float) -> tuple[Array, A
     that M turns into zeros and ones and :math:`B \mapsto B\sigma - M\,\mathrm{diag}(\lambda)`.
     (Equation (41) prints :math:`\sigma^{-1}`; substituting (36) gives :math:`\sigma`.)
 
-    M and B (m, n), as in (7) and (8), are returned in standard form, with the atom (n,) that each
-    column belongs to.
+    M and B (m, n) are those of (7) and (8); also returned is each column's atom, (n,).
     """
     occurs = np.asarray(M) * variance
     order = np.lexsort(-np.round(occurs[::-1]))  # columns as descending binary numbers

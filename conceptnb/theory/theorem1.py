@@ -37,9 +37,8 @@ def codimensions(
     r"""Step 3, first half: read :math:`|S_T|` off the set :math:`I_T` of minimisers (50).
 
     The set where :math:`\sum_{e \in T} G_e` is least is an affine subspace of codimension
-    :math:`|S_T|` in the latents (52), so a submanifold of the same codimension in any
-    chart: the rank of the Hessian at one of its points. `seen` is as `Observables.prepared`
-    returns it.
+    :math:`|S_T|` in the latents (52), so a submanifold of the same codimension in any chart: the
+    rank of the Hessian at one of its points. `seen` is as `Observables.prepared` returns it.
 
     Returns
     -------
@@ -65,8 +64,7 @@ def environment_matrix(sizes: Mapping[Subset, int]) -> Array:
 
     :math:`n - |S_T|` atoms occur only outside T. Inclusion and exclusion over subsets turns "only
     inside Q" into "exactly the environments P"; the paper's induction over m does the same, one
-    environment at a time. ValueError if the sizes do not belong to any matrix: some count is
-    negative, or an atom occurs in no environment.
+    environment at a time. ValueError if the sizes belong to no matrix.
     """
     everything = max(sizes, key=len)
     inside = {everything - T: sizes[everything] - size for T, size in sizes.items()}
@@ -165,13 +163,12 @@ def evaluate_valuations(seen: Observables, model: StandardForm, U: ArrayLike) ->
     They are :math:`z_i = \pm\langle a_i, f^{-1}(x)\rangle/\sigma - \lambda_i`.
 
     The proof takes w with :math:`w^\top D_u G = 0`. The chain rule
-    :math:`D_u G = (M\,\mathrm{diag}(z) - B)\, D_u z_c` and the rank of the last factor
-    give (64), :math:`w_M^i z_i = w_B^i` with :math:`w_M = w^\top M` and
-    :math:`w_B = w^\top B`: so :math:`z_i = (w^\top B)_i / (w^\top M)_i` wherever the
-    denominator is not zero, which is almost everywhere (Assumption 4). With m > n + 1
-    there are several such w, and least squares uses them all. One Gauss-Newton
-    refinement on :math:`g(z) = G(u)` removes the error of the finite differences. The black boxes
-    `seen` take the chart coordinates `U` (samples, d) of the points.
+    :math:`D_u G = (M\,\mathrm{diag}(z) - B)\, D_u z_c` and the rank of the last factor give (64),
+    :math:`w_M^i z_i = w_B^i` with :math:`w_M = w^\top M` and :math:`w_B = w^\top B`: so
+    :math:`z_i = (w^\top B)_i / (w^\top M)_i` wherever the denominator is not zero, which is almost
+    everywhere (Assumption 4). With m > n + 1 there are several such w, and least squares uses them
+    all. One Gauss-Newton refinement on :math:`g(z) = G(u)` removes the error of the finite
+    differences. The black boxes `seen` take the chart coordinates `U` (samples, d) of the points.
     """
     points = as_points(U, "U", seen.d)
     n = model.M.shape[1]

@@ -33,10 +33,9 @@ class _LinearRecovery:
 def recover_linear(ratios: ArrayLike) -> _LinearRecovery:
     r"""Run Theorem 2's proof on values of G at data points.
 
-    Let :math:`h_a` be an orthonormal basis of W without constants, and
-    :math:`R_{ab}` what is left of :math:`h_a h_b` after projecting W out. A function
-    :math:`\sum_a \alpha_a h_a` has its square in W (19) if
-    :math:`\sum_{ab} \alpha_a \alpha_b R_{ab} = 0`. The symmetric matrices
+    Let :math:`h_a` be an orthonormal basis of W without constants, and :math:`R_{ab}` what is left
+    of :math:`h_a h_b` after projecting W out. A function :math:`\sum_a \alpha_a h_a` has its square
+    in W (19) if :math:`\sum_{ab} \alpha_a \alpha_b R_{ab} = 0`. The symmetric matrices
     :math:`\Gamma` with :math:`\sum_{ab} \Gamma_{ab} R_{ab} = 0` are those spanned by
     :math:`\alpha_i \alpha_i^\top`, one per atom; a generic pencil of two of them has the
     :math:`\alpha_i` as its eigenvectors. The theorem supposes n known; here it is found.

@@ -15,10 +15,9 @@ _DIRECTIONS = 64  # number of random directions of `projection_test`, and of ran
 def projection_test(X: ArrayLike, Y: ArrayLike, rng: np.random.Generator) -> float:
     """Kolmogorov-Smirnov along many directions, with Bonferroni's correction: a valid p-value.
 
-    Two distributions are equal if and only if all their one-dimensional projections
-    are (Cramér and Wold). The coordinates, random directions, and distances to random
-    points of the pooled data are compared, the last to see what no line shows. X and Y have at
-    least 500 rows each.
+    Two distributions are equal if and only if all their one-dimensional projections are (Cramér and
+    Wold). The coordinates, random directions, and distances to random points of the pooled data are
+    compared, the last to see what no line shows. X and Y have at least 500 rows each.
     """
     first, second = _pair(X, Y)
     as_generator(rng)

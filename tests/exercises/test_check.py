@@ -199,7 +199,7 @@ def test_using_an_exercise_imports_its_part_alone():
         "print(*(m for m in sys.modules if m.startswith(check.__name__ + '.')))"
     )[-1]
     parts = {name.rpartition(".")[2] for name in loaded.split()}
-    assert parts == {"engine", "diagnosis", "your_data"}
+    assert parts == {"engine", "_diagnosis", "your_data"}
 
 
 def test_the_checks_of_the_theory_need_no_torch():

@@ -292,7 +292,7 @@ def figure_functions():
         for name, member in inspect.getmembers(found, inspect.isfunction):
             returns = inspect.signature(member).return_annotation
             own = member.__module__ == found.__name__ and not name.startswith("_")
-            if own and returns in ("Figure", "InteractiveFigure"):
+            if own and getattr(returns, "__name__", returns) in ("Figure", "InteractiveFigure"):
                 yield f"{module.name}.{name}"
 
 

@@ -1,5 +1,4 @@
 """How the book is built: pair the notebooks, execute the stale ones once, build the site.
 
-``python -m tools.book book`` does all three, by `pairs`, `execution` and `site`; `make book` calls
-it.
+``python -m tools.book book``, or `make book`, does all three: `pairs`, `execution`, `site`.
 """

@@ -1,7 +1,5 @@
 """How the book is built: one step per command, the steps before it included."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time
@@ -24,9 +22,8 @@ def main(arguments: list[str] | None = None) -> int:
     editions.add_argument("edition", choices=["student", "lecturer"])
     editions.add_argument("chapters", nargs="*", help="01 or 01_concepts; default: all")
     editions.add_argument("--out", type=Path, help="folder (default: _build/editions/EDITION)")
-    editions.add_argument(
-        "--execute", action="store_true", help="run what was written; its checks must be content"
-    )
+    said = "run what was written; its checks must be content"
+    editions.add_argument("--execute", action="store_true", help=said)
     options = parser.parse_args(arguments)
     try:
         return options.step(Project(options.root.resolve()), options)

@@ -1,10 +1,7 @@
 """Editions of the chapters for a course, for Jupyter without extensions.
 
-The *student edition* has no solutions; in the *lecturer's edition* they stand in place of the
-exercises' starting cells.
+The *student edition* has no solutions; in the *lecturer's* they replace the starting cells.
 """
-
-from __future__ import annotations
 
 import os
 import re

@@ -4,8 +4,6 @@ The notebooks run as copies under ``.executing``. One that finishes without an e
 ``_build/executed`` at once, with the fingerprint it ran under: an interrupted run keeps it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

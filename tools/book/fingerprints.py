@@ -1,10 +1,7 @@
 """Fingerprints: what a result depends on, as one hash.
 
-A cache that looks at code cells alone (as jupyter-cache does) would go on showing outputs that the
-package no longer produces.
+A cache of code cells alone (jupyter-cache) would show outputs that the package no longer produces.
 """
-
-from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Pages that a program writes: the reference of the package, and what the last build took."""
 
-from __future__ import annotations
-
 import ast
 import os
 import platform
@@ -64,7 +62,6 @@ def _tree(folder: Path) -> ast.Module:
 
 
 def _summary(folder: Path) -> str:
-    """Return the first line of a package's docstring."""
     return (ast.get_docstring(_tree(folder)) or "").split("\n", 1)[0]
 
 

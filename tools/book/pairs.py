@@ -4,8 +4,6 @@ The ``.ipynb`` holds no outputs, and one cell more than its source: the first on
 the book where the package is missing (on Colab). The same source always gives the same bytes.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from pathlib import Path
@@ -17,7 +15,6 @@ from conceptnb.core.files import write_text
 from tools.book.project import Project
 
 _KEPT_METADATA = ("kernelspec", "execution", "mystnb")
-
 _SETUP_CELL = """\
 # Fetch the book and its package where they are missing (Colab); elsewhere this does nothing.
 import importlib.util, sys

@@ -1,7 +1,5 @@
 """Where the parts of the book lie, and its public address."""
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import dataclass
 from functools import cached_property

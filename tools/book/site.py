@@ -3,8 +3,6 @@
 The pages are gathered under ``_build/source``, each chapter as the executed ``.ipynb`` alone.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from base64 import b64decode
@@ -53,9 +51,9 @@ def stage(project: Project) -> Path:
     if "book/times" in project.pages_in_toc:
         write_text(source / "book" / "times.md", times_page(execution.seconds(project)))
     contents = project.contents
+    rooms = [Path(name).stem for name in reference if name != "index.md"]
     for entry in (entry for part in contents["parts"] for entry in part["chapters"]):
         if entry["file"] == "book/api/index":
-            rooms = [Path(name).stem for name in reference if name != "index.md"]
             entry["sections"] = [{"file": f"book/api/{room}"} for room in rooms]
     write_text(source / "_toc.yml", yaml.safe_dump(contents, sort_keys=False))
     config = yaml.safe_load((project.root / "_config.yml").read_text(encoding="utf-8"))
@@ -76,18 +74,9 @@ def _run_sphinx(source: Path, output: Path, builder: str = "html") -> None:
     from jupyter_book.sphinx import build_sphinx  # noqa: PLC0415 - slow to import
 
     contents = {"external_toc_path": str(source / "_toc.yml"), "latex_individualpages": False}
-    status = build_sphinx(
-        source,
-        output,
-        builder=builder,
-        noconfig=True,
-        path_config=source / "_config.yml",
-        confoverrides=contents,
-        warningiserror=True,
-        keep_going=True,
-        freshenv=True,
-        quiet=True,
-    )
+    settings = {"noconfig": True, "path_config": source / "_config.yml", "confoverrides": contents}
+    strict = {"warningiserror": True, "keep_going": True, "freshenv": True, "quiet": True}
+    status = build_sphinx(source, output, builder=builder, **settings, **strict)
     if status != 0:
         raise RuntimeError(
             "the site was not built: Sphinx reported the warnings above, and a warning is an "

@@ -4,8 +4,6 @@ A section is a slide, without proofs and solutions. Its first paragraph is shown
 notes; ``slides.js`` lets what does not fit go on to another slide.
 """
 
-from __future__ import annotations
-
 import html
 from pathlib import Path
 from urllib.parse import urljoin, urlsplit

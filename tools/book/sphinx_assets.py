@@ -3,8 +3,6 @@
 MathJax and plotly.js come from installed Python packages, so that the book reads offline.
 """
 
-from __future__ import annotations
-
 import re
 from importlib.metadata import distribution
 from importlib.resources import as_file, files

@@ -4,8 +4,6 @@ Tables of Markdown and of pandas lose what says nothing (row numbers, a second r
 gain what a narrow page needs: the heading of each cell, and where a cell may break.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 
@@ -16,7 +14,6 @@ _TABLE = re.compile(r"<table\b.*?</table>", re.DOTALL)
 _NUMBER = re.compile(r"[-+−±<>]?\s?[\d.,]+([eE][-+]?\d+)?( ?[%×])?")
 _STYLE = re.compile(r"<style scoped>.*?</style>\s*", re.DOTALL)  # pandas' own, for notebooks
 _WORDY = 26  # characters from which a cell is read as text, over the whole width of a phone
-
 _MANY_COLUMNS = 14  # beyond, a row is a card from the start: on paper, too, and without scripts
 
 
@@ -103,11 +100,9 @@ def _labels(head: Tag) -> list[str]:
     """Return for each column its heading, of several rows of headings joined."""
     columns: list[list[str]] = []
     for row in head.find_all("tr"):
-        spans = [
-            (cell.get_text(" ", strip=True), int(str(cell.get("colspan") or 1)))
-            for cell in _cells(row)
-        ]
-        wide = [words for words, span in spans for _ in range(span)]
+        wide = []
+        for cell in _cells(row):
+            wide += [cell.get_text(" ", strip=True)] * int(str(cell.get("colspan") or 1))
         columns += [[] for _ in range(len(wide) - len(columns))]
         for words, column in zip(wide, columns, strict=False):
             if words and words not in column:

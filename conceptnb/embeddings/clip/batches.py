@@ -1,9 +1,8 @@
 """Training batches for the small CLIP models: a palette that grows, and hard negatives.
 
-A contrastive loss is content with whatever tells the images of a batch apart: among 1,000
-colourings it learns colours and little else. So training starts with a single colouring, and the
-palette grows by a hue whenever the model tells every factor apart; and most of a batch comes in
-groups of four images that agree in all factors but one, more often one that is still hard.
+Among 1,000 colourings a contrastive loss learns colours and little else. So training starts with a
+single colouring, and the palette grows by a hue whenever the model tells every factor apart; most
+of a batch is groups of four images that agree in all factors but one, more often a hard one.
 """
 
 from __future__ import annotations
@@ -112,7 +111,6 @@ def open_attributes(
 
 
 def _draw(sample: Callable[[], NDArray[np.intp]]) -> NDArray[np.intp]:
-    """Draw until nothing is held out."""
     while held_out_combinations(factors := sample()).any():
         pass
     return factors

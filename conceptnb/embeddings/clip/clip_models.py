@@ -1,7 +1,6 @@
 """CLIP models behind one small interface: images and captions in, embeddings out.
 
-The stand-ins trained here, the controls with random weights, the models of Appendix D with OpenAI's
-weights, or local checkpoints.
+Stand-ins trained here, controls with random weights, OpenAI's (Appendix D), or local checkpoints.
 """
 
 from __future__ import annotations
@@ -78,11 +77,10 @@ def load_clip(name: str | os.PathLike[str]) -> ClipModel:
     Parameters
     ----------
     name : str or path
-        ``small-vit``, ``small-resnet`` (with ``-untrained`` for random weights),
-        ``ViT-B-32`` or ``RN101`` (OpenAI's weights, which open_clip fetches once),
-        or a path whose file name contains one of the architectures ``ViT-B-32``,
-        ``RN101``, ``shapes-vit``, ``shapes-resnet``: safetensors, or a checkpoint
-        that torch loads with ``weights_only``.
+        ``small-vit``, ``small-resnet`` (with ``-untrained`` for random weights), ``ViT-B-32`` or
+        ``RN101`` (OpenAI's weights, which open_clip fetches once), or a path whose file name
+        contains one of the architectures ``ViT-B-32``, ``RN101``, ``shapes-vit``,
+        ``shapes-resnet``: safetensors, or a checkpoint that torch loads with ``weights_only``.
 
     Raises
     ------

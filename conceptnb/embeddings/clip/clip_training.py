@@ -92,7 +92,6 @@ PLANS = {
 
 
 def _optimizers(model: torch.nn.Module, plan: TrainingPlan) -> list[torch.optim.Optimizer]:
-    """Muon for the matrices of transformer blocks, AdamW for the rest."""
     matrices, others, temperature = [], [], []
     for name, parameter in model.named_parameters():
         if name == "logit_scale":
@@ -122,10 +121,7 @@ def _group_losses(
 
 
 class ClipTraining:
-    """A small CLIP model in training, by default with the recipe of the shipped model of its kind.
-
-    Its whole state can be saved and taken up again.
-    """
+    """A small CLIP model in training, by default by its kind's recipe; can be saved and resumed."""
 
     def __init__(self, kind: str, plan: TrainingPlan | None = None) -> None:
         if kind not in PLANS:

@@ -192,10 +192,7 @@ class _EmbeddedImages:
 def embed_rendered(
     n: int, rng: np.random.Generator, names: Sequence[str] = SMALL_NAMES
 ) -> _EmbeddedImages:
-    """Render n random images at the small models' size and embed them (Appendix D.1).
-
-    Models are called as `load_clip` knows them.
-    """
+    """Embed n random images at the small models' size, by models of `load_clip` (Appendix D.1)."""
     shapes = RenderedShapes(SMALL_SIZE)
     index = np.sort(rng.choice(N_IMAGES, n, replace=False))
     models = {name: load_clip(name) for name in names}

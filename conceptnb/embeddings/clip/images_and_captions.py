@@ -92,8 +92,7 @@ def text_agreement(
     """Ask whether captions differ in the direction in which images differ (Section 6).
 
     Embeddings Z (n, dimension) of images with `factors` (n, 6) are scaled to unit length, as CLIP's
-    loss does; every value of `factor` has to occur. What captions say of the other factors is drawn
-    from `rng`.
+    loss does; every value of `factor` has to occur. `rng` draws what captions say of others.
 
     Returns
     -------
@@ -121,8 +120,7 @@ def vague_caption(factor: str, value: int) -> str:
 def caption_environment(model: ClipModel, Z: ArrayLike, caption: str, n: int) -> NDArray[np.intp]:
     """Positions (n,) of the images that fit a caption best, best first.
 
-    The paper reads captions as concept indicators: images that go with "coloured
-    red ..." are a sample of a concept conditional distribution (Definition 3).
+    To the paper they sample a concept conditional distribution (Definition 3).
     """
     images = unit(Z)
     if not 1 <= n <= len(images):

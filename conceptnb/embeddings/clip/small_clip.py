@@ -35,8 +35,7 @@ CONTEXT_LENGTH = 14
 class CaptionTokenizer:
     """Turn captions into rows of tokens, one per word, as open_clip's tokenizers do.
 
-    A row is the start token, the words, the end token, and zeros. The end token is the largest
-    number, which is where open_clip reads the text's embedding.
+    A row is start token, words, end token, zeros; the end token, where open_clip reads, is largest.
     """
 
     def __init__(self) -> None:

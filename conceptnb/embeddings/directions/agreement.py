@@ -61,8 +61,7 @@ def agreement_over_splits(
 ) -> Array:
     """Smallest canonical correlation in the proper dimension for several random halves (Table 5).
 
-    Each of the (n_splits,) numbers is of the half that its concepts were not fitted on. Their
-    spread shows the error of what one split says of two embeddings of the same images.
+    Each of the (n_splits,) numbers is of the half that its concepts were not fitted on.
     """
     A, B = as_points(first_Z, "first_Z"), as_points(second_Z, "second_Z")
     values = check_labels(labels, len(A))

@@ -28,9 +28,8 @@ METHODS: tuple[Method, ...] = ("discriminant", "pairwise", "ordinal", "circular"
 class ConceptDirections(ClassifierMixin, TransformerMixin, BaseEstimator):
     """Directions along which an embedding says which value a factor takes.
 
-    The rows of `directions_` are the linear map A of a concept (Definition 1); the
-    images of one value should lie near the plane A z = b, whose b is the value's
-    row of `planes_`.
+    The rows of `directions_` are the linear map A of a concept (Definition 1); the images of one
+    value should lie near the plane A z = b, whose b is the value's row of `planes_`.
 
     Parameters
     ----------

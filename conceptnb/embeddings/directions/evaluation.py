@@ -47,8 +47,7 @@ def valuation_table(valuations: ArrayLike, labels: ArrayLike) -> ValuationTable:
 def separation(valuations: ArrayLike, labels: ArrayLike) -> float:
     """Between-class share of the variance of valuations, η².
 
-    1 when every image lies on the concept plane of its value (Definition 1). In k > 1
-    dimensions variances are summed over dimensions.
+    1 when every image lies on its concept plane (Definition 1); variances are summed over k.
     """
     V = _as_valuations(valuations)
     table = valuation_table(V, labels)
@@ -76,8 +75,7 @@ def canonical_variates(first: ArrayLike, second: ArrayLike) -> tuple[Array, Arra
     Returns
     -------
     first, second : ndarray of shape (n, k), k the smaller dimension
-        Columns have mean 0 and variance 1, and the j-th columns of both have the j-th
-        canonical correlation.
+        Of mean 0 and variance 1; the j-th columns have the j-th canonical correlation.
     """
     first_basis, second_basis = _whitened(first, second)
     left, _, right = np.linalg.svd(first_basis.T @ second_basis, full_matrices=False)

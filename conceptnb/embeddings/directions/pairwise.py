@@ -96,8 +96,7 @@ def leading_directions(coefficients: ArrayLike, n_components: int = 1) -> Array:
     The first maximises the mean squared valuation gap Σ ⟨a, w⟩² over unit
     vectors a; further ones span a concept of more dimensions (Definition 1).
 
-    Returns orthonormal rows (n_components, dimensions), each with its entry of largest size
-    positive.
+    Returns orthonormal rows (n_components, dimensions), each one's largest entry positive.
     """
     W = as_points(coefficients, "coefficients")
     if not 1 <= n_components <= min(W.shape):

@@ -80,7 +80,6 @@ def grid() -> Grid:
 
 
 def _sentence(values: NDArray[np.intp]) -> str:
-    """Return the sentence of one row of values."""
     named = [names[k] for names, k in zip(FACTORS.values(), values, strict=True)]
     topic, number, tense, negation, sentiment, formality, ending = named
     words, plural = _WORDS[topic], number == "plural"

@@ -28,10 +28,7 @@ class _StoredEmbeddings(NamedTuple):
 
 
 def load_embeddings(path: Path = FILE) -> _StoredEmbeddings:
-    """Return the embeddings of all sentences of `grid`, with the record of how they were made.
-
-    Raises ValueError if the sentences have changed since.
-    """
+    """Return embeddings of `grid` and their record; ValueError if sentences have changed since."""
     from safetensors import safe_open  # noqa: PLC0415 - of the extras, not of the core
 
     with safe_open(path, "numpy") as file:

@@ -83,9 +83,8 @@ def carry_over_from(
 def differences(Z: ArrayLike, labels: ArrayLike, groups: ArrayLike) -> Array:
     """Mean embedding of the last value minus that of the first, in each group.
 
-    The vectors (n_groups, dimensions) lead from one concept plane to the other. If the embedding
-    were linear in the concept, they would be the same. Raises ValueError if a group lacks one of
-    the two values.
+    The vectors (n_groups, dimensions) lead from one concept plane to the other. They are equal if
+    it is linear in the concept. Raises ValueError if a group lacks a value.
     """
     points, values, where = _check_groups(Z, labels, groups)
     rows = []
@@ -154,7 +153,6 @@ def arithmetic(
 def _check_groups(
     Z: ArrayLike, labels: ArrayLike, groups: ArrayLike
 ) -> tuple[Array, NDArray[np.intp], NDArray[np.intp]]:
-    """Return embeddings, labels and groups as arrays, or raise."""
     points, values, where = as_points(Z, "Z"), np.asarray(labels), np.asarray(groups)
     for name, array in (("labels", values), ("groups", where)):
         if array.shape != (len(points),):

@@ -100,8 +100,7 @@ def sample_factors(n: int, rng: np.random.Generator) -> NDArray[np.intp]:
 def held_out_combinations(factors: ArrayLike) -> NDArray[np.bool_]:
     """Which combinations (n,) the small CLIP models never saw in training.
 
-    Of each scale and shape one object hue is held out. Every pair of values is still seen; a model
-    that is right on these images has composed what it learned.
+    Of each scale and shape one object hue is held out; every pair of values is still seen.
     """
     array = check_factors(factors)
     object_hue, scale, shape = array[:, 2], array[:, 3], array[:, 4]

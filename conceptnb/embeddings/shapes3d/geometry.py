@@ -72,8 +72,7 @@ def _cylinder_hit(origin: Float32s, direction: Float32s, radius: float, height: 
         t_lid = (height - origin[:, 2]) / direction[:, 2]
         xy = o + t_lid[:, None] * d
         on_lid = (t_lid > 0) & (np.einsum("ij,ij->i", xy, xy) <= radius**2)
-    # a ray from above meets the lid before the side; one from below meets the lid
-    # from inside, after the side
+    # A ray from above meets the lid before the side; one from below, from inside, after it.
     on_lid &= direction[:, 2] < 0
     t = np.where(on_lid, t_lid, np.where(on_side, t_side, np.inf)).astype(np.float32)
     normal = np.zeros(direction.shape, dtype=np.float32)

@@ -78,7 +78,6 @@ class PublishedShapes:
             raise
 
     def _check(self) -> None:
-        """Refuse a file whose layout or labels are not the published ones."""
         wanted = {
             "images": ((N_IMAGES, 64, 64, 3), np.uint8),
             "labels": ((N_IMAGES, len(FACTORS)), np.float64),

