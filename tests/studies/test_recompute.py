@@ -15,7 +15,8 @@ from conceptnb.studies.runner import find_plan
 COMPUTED = {name: results.load(name) for name in results.names()}
 REPRODUCED = [n for n, t in COMPUTED.items() if t.command.startswith("conceptnb reproduce ")]
 COSTLY = ("best", "clustered")  # estimators of which two seeds have to do
-OF_SMOLLM2 = ("real_answers", "real_heads", "steering_real")  # need the model, an optional extra
+# These need an optional extra: the model, or the simulator of the light tunnel.
+OF_AN_EXTRA = ("real_answers", "real_heads", "steering_real", "light_tunnel")
 
 
 def few(task):
@@ -29,7 +30,7 @@ def sample_of(table):
     try:
         return find_plan(table.name, table.command).sample
     except (ImportError, OSError) as missing:  # no extra, or no network for the data
-        if table.name not in OF_SMOLLM2:
+        if table.name not in OF_AN_EXTRA:
             raise
         pytest.skip(str(missing))
 
