@@ -221,9 +221,7 @@ def learn_directions(
     factors = report_factors(Z, values, np.random.default_rng(seed), shrinkage=_SHRINKAGE)
     for name, found in factors.items():
         if lost := {*values[name].tolist()} - {*found.labels.tolist()}:
-            raise ValueError(
-                f"{name}={lost}: no image of it in the half that judges; take another seed"
-            )
+            raise ValueError(f"{name}={lost}: no image of it in the half that judges; change seed")
     return DirectionReport(factors, [*_warnings(factors, labels, Z.shape[1], len(Z) // 2)])
 
 

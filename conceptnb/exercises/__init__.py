@@ -46,14 +46,15 @@ def _parts() -> dict[str, Path]:
 def _load(name: str) -> Exercise:
     path = _parts()[name]
     declared = tomllib.loads(path.with_suffix(".toml").read_text(encoding="utf-8")).get(name, {})
+    if "mistakes" in declared:
+        declared["mistakes"] = {says: wrong for wrong, says in declared["mistakes"]}
     if path.suffix == ".py":
         exercise = getattr(importlib.import_module(f"{__name__}.{path.stem}"), f"_{name}")
         vars(exercise).update(declared)
         return exercise
     if "answer" not in declared:
         return Choice(declared)
-    mistakes = {says: wrong for wrong, says in declared.pop("mistakes")}
-    return Value(declared.pop("answer"), mistakes=mistakes, **declared)
+    return Value(declared.pop("answer"), **declared)
 
 
 def __getattr__(name: str) -> Exercise:
@@ -61,9 +62,7 @@ def __getattr__(name: str) -> Exercise:
     if name in _parts():
         return _load(name)
     if name.startswith("ex_"):
-        raise AttributeError(
-            f"there is no exercise {name}; there are {', '.join(sorted(_parts()))}"
-        )
+        raise AttributeError(f"no exercise {name}; there are {', '.join(sorted(_parts()))}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

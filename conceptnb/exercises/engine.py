@@ -7,7 +7,7 @@ anything that has a property. Each is declared as data, with functions where som
 import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import Any, Self
 
@@ -74,7 +74,7 @@ class Value(Exercise):
 
     answer: Any
     _: KW_ONLY
-    mistakes: Mapping[str, Any]
+    mistakes: Mapping[str, Any] = field(default_factory=dict)
     rtol: float = 0.01
     atol: float = 1e-8
     entries: str = ""

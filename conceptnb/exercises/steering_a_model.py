@@ -22,7 +22,7 @@ _ex_best_voice = Value(  # the best MC1 with one source, and with one for each c
 
 
 @Value.declare(
-    mistakes={"That is the mean over all questions, twice.": lambda x: np.full(2, x.mean())}
+    mistakes={"That is the mean of all questions twice.": lambda x: np.full(2, x.mean())}
 )
 def _ex_popularity(corpus: Any, mc1: Array) -> Array:
     top = corpus.popularity[:, :, 0].ravel()
@@ -31,9 +31,7 @@ def _ex_popularity(corpus: Any, mc1: Array) -> Array:
 
 
 # Reading truth off the heads
-@Value.declare(
-    mistakes={"That is chance. Does the probe reach it, exceed it, or fall below it?": 0.5}
-)
+@Value.declare()
 def _ex_carry_over(x: Array, true: NDArray[np.bool_], first: NDArray[np.bool_]) -> float:
     """Return the balanced accuracy, on other categories, of a probe of the first (E.1)."""
     probe = LogisticRegression(max_iter=1000, class_weight="balanced").fit(x[first], true[first])

@@ -18,9 +18,7 @@ from conceptnb.exercises.engine import Construction, Value
 # 3D Shapes and small CLIPs
 _ex_linear = Value(  # the fourth image of a square of hues, which the chapter has rendered
     lambda rendered: rendered,
-    mistakes={
-        "One image too many: subtract the one that has both of the old hues.": lambda x: 2 * x
-    },
+    mistakes={"One image too many: subtract the one with both of the old hues.": lambda x: 2 * x},
 )
 
 _OPEN = "some coloured {} on coloured floor by coloured wall seen from anywhere"
@@ -77,16 +75,14 @@ def _ex_four_ways(word: str, correlations: Mapping[str, float]) -> str | None:
 
 # Whether two models agree
 @Value.declare(
-    mistakes={"These are the squares: a regression explains ρ² of the variance.": lambda x: x**2}
+    mistakes={"These are squares: a regression explains ρ² of variance.": lambda x: x**2}
 )
 def _ex_canonical(first: Array, second: Array) -> Array:
     angles = subspace_angles(first - first.mean(axis=0), second - second.mean(axis=0))
     return np.cos(angles)[::-1]
 
 
-@Value.declare(
-    mistakes={"That is the overall correlation: the means of values are still in it.": 0.828956}
-)
+@Value.declare()
 def _ex_within(x: Array, y: Array, labels: NDArray[np.intp]) -> float:
     table = pd.DataFrame({"x": x, "y": y})
     left = table - table.groupby(labels).transform("mean")
@@ -175,9 +171,7 @@ def _ex_random_move(mine: Array, start: Array, moved: Array) -> str | None:
 
 # A sentence model trained by others
 @Value.declare(
-    mistakes={
-        "The other way round: accuracy with two dimensions minus that with one.": lambda x: -x
-    }
+    mistakes={"The other way round: accuracy with two dimensions minus with one.": lambda x: -x}
 )
 def _ex_tense_dimensions(Z: Any, labels: Any, groups: Any) -> float:
     one, two = (sentences.carry_over(Z, labels, groups, n_components=k).accuracy for k in (1, 2))

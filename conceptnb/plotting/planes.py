@@ -201,9 +201,7 @@ def _plotly_planes(pieces: list[_Piece], arrow: Array) -> go.Figure:
         )  # fmt: skip
     x, y, z = arrow.T
     line = {"color": INK, "width": 5}
-    figure.add_scatter3d(
-        x=x, y=y, z=z, mode="lines+text", text=["", "a"], name="the atom a", line=line
-    )
+    figure.add_scatter3d(x=x, y=y, z=z, mode="lines+text", text=["", "a"], name="atom a", line=line)
     figure.update_layout(paper_bgcolor=CARD, font_color=INK, margin=dict.fromkeys("lrtb", 0))
     figure.update_layout(legend={"x": 0, "y": 1, "itemsizing": "constant"})
     figure.update_scenes(aspectmode="cube", camera_eye={"x": 1.3, "y": -1.7, "z": 0.6})

@@ -4,8 +4,6 @@ Model F1 of the light tunnel (Gamella et al., 2025): an image holds the three nu
 green m and blue m, with m = cos²(pol_1 - pol_2), and no other.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import io
@@ -29,8 +27,6 @@ from conceptnb.learning.learner import ConceptLearner
 from conceptnb.studies.runner import Plan, Row, Sample, Study, Task
 from conceptnb.studies.scored_fits import consecutive_seeds
 from conceptnb.studies.summarise import summary
-
-__all__ = ["STUDY"]
 
 _FACTORS = dict.fromkeys(("red", "green", "blue"), (128, 30)) | {
     "pol_1": (45, 10),
@@ -195,9 +191,7 @@ def _download() -> Path:
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--data", default="simulated", help="simulated, download, or a folder of published images"
-    )
+    parser.add_argument("--data", default="simulated", help="simulated, download, or a folder")
     parser.add_argument("--seeds", type=int, default=8, help="draws per scene (default 8)")
     parser.add_argument("--rows", type=int, default=40000, help="drawn before selection")
 
@@ -232,12 +226,8 @@ def _plans(args: argparse.Namespace) -> list[Plan]:
         "concepts can be had from it and five cannot, whatever the method",
         "scores": "on held-out images of the base",
     }
-    sample = Sample(
-        task,
-        ("mcc", "r2"),
-        {"labels shuffled": task.but(labels="shuffled")},
-        by=("scene", "method"),
-    )
+    wrong = {"labels shuffled": task.but(labels="shuffled")}
+    sample = Sample(task, ("mcc", "r2"), wrong, by=("scene", "method"))
     file = "light_tunnel" if simulated else "light_tunnel_images"
     return [Plan(file, tasks, _summarise, seeds, notes, sample)]
 

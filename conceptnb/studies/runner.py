@@ -259,9 +259,7 @@ def _check_out(path: Path, replace: bool, option: str = "--out") -> None:
             f"{option} {path} cannot be written there ({error.strerror}): name another place"
         ) from None
     if path.exists() and not replace:
-        raise FileExistsError(
-            f"{path} exists: name another file with --out, or replace it with --force"
-        )
+        raise FileExistsError(f"{path} exists: name another one with --out, or use --force")
 
 
 def _keyed(key: str, task: Task) -> tuple[str, list[Row], float]:
@@ -273,9 +271,7 @@ def _read_part(path: Path) -> dict[str, Any]:
         part = json.loads(path.read_text(encoding="utf-8"))
         return {"rows": list(part["rows"]), "cpu_seconds": float(part["cpu_seconds"])}
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(
-            f"{path} is damaged ({error}): delete it, and this task is computed again"
-        ) from None
+        raise ValueError(f"{path} is damaged ({error}): delete it to compute it again") from None
 
 
 @contextlib.contextmanager
