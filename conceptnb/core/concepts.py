@@ -139,7 +139,7 @@ class Concept:
 
 
 def intersection(concepts: Sequence[Concept]) -> Concept:
-    """Combine concepts (Section 4.1), whose rows together have to be linearly independent."""
+    """Return the concept of all of them together (Section 4.1): rows stay linearly independent."""
     if not concepts:
         raise ValueError("concepts must hold at least one Concept")
     widths = {concept.d_z for concept in concepts}

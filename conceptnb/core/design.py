@@ -149,7 +149,7 @@ def _check_environment(
 def paper_design(n: int) -> EnvironmentDesign:
     """Return the environments of the paper's experiments with n = 2, 3 or 4 (Tables 1 and 7).
 
-    Each of m = n + 1 environments conditions on one atom, as in the authors' released code.
+    Each of m = n + 1 conditions on one atom, as in the authors' code; Appendix G prints none.
     """
     if n not in _PAPER_ENVIRONMENTS:
         raise ValueError(f"n must be one of {sorted(_PAPER_ENVIRONMENTS)}, got {n}")

@@ -47,7 +47,7 @@ def valuation_table(valuations: ArrayLike, labels: ArrayLike) -> ValuationTable:
 def separation(valuations: ArrayLike, labels: ArrayLike) -> float:
     """Between-class share of the variance of valuations, η².
 
-    1 when every image lies on its concept plane (Definition 1); variances are summed over k.
+    1 when every image lies on its concept plane (Definition 1); variances sum over dimensions.
     """
     V = _as_valuations(valuations)
     table = valuation_table(V, labels)
