@@ -56,8 +56,9 @@ def compared(
     *,
     alpha: float | None = None,
     kl: float | None = None,
+    among: slice | np.ndarray = slice(None),
 ) -> pd.DataFrame:
-    """Return MC1 of the first technique of each pair minus that of the second.
+    """Return MC1 of the first technique of each pair minus that of the second, `among` questions.
 
     The intervals of all pairs hold together with 95 % (Bonferroni). At equal KL each technique is
     interpolated along its own α; one that stays below is taken at its strongest.
@@ -80,7 +81,7 @@ def compared(
 
     shown = []
     for one, other in pairs:
-        mean, low, high = _paired(accuracy(one), accuracy(other), len(pairs))
+        mean, low, high = _paired(accuracy(one)[among], accuracy(other)[among], len(pairs))
         shown.append(
             {"technique": one, "minus": other, "MC1": f"{mean:+.3f}"}
             | {"interval": _bracket(low, high, 3)}
