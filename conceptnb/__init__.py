@@ -5,8 +5,6 @@ Aragam, Schölkopf and Ravikumar, NeurIPS 2024). Its rooms stand on floors, and 
 what is below it. They load on first use: ``import conceptnb`` needs no torch and no model library.
 """
 
-from __future__ import annotations
-
 import importlib
 from types import ModuleType
 

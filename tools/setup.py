@@ -4,8 +4,6 @@ Installs what ``requirements.lock`` pins and the package itself, editable: by uv
 where that fails by pip. A stamp holds the hash of what the environment was made from.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import shutil

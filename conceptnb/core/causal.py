@@ -1,7 +1,5 @@
 """A small causal model: conditioning against intervening (Appendix B)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,7 +45,7 @@ class LinearSCM:
         return len(self.W)
 
     @classmethod
-    def chain(cls, effect: float = 0.9) -> LinearSCM:
+    def chain(cls, effect: float = 0.9) -> "LinearSCM":
         """Return the causal chain of the book: cause -> concept -> effect, unit noise."""
         return cls(np.diag([effect, effect], k=-1), np.zeros(3), np.ones(3))
 
@@ -57,7 +55,7 @@ class LinearSCM:
         covariance = mix @ np.diag(self.variances) @ mix.T
         return GaussianMixture([1.0], (mix @ self.means)[None], covariance[None])
 
-    def intervene(self, node: int, mean: float, variance: float) -> LinearSCM:
+    def intervene(self, node: int, mean: float, variance: float) -> "LinearSCM":
         """Cut `node` from its causes and give it :math:`N(mean, variance)`: a stochastic do."""
         j = self._node(node)
         W, means, variances = self.W.copy(), self.means.copy(), self.variances.copy()

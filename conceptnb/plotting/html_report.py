@@ -1,7 +1,5 @@
 """``conceptnb learn``: tables of one's own -> a report to read offline, and the fitted learner."""
 
-from __future__ import annotations
-
 import argparse
 import html
 import io
@@ -189,7 +187,7 @@ def _numbers(cells: pd.DataFrame, path: Path, codes: Sequence[str] | None) -> pd
     return found.mask(given)
 
 
-def _learned_page(report: ConceptReport, source: str, command: str, code: str) -> str:
+def _learned_page(report: "ConceptReport", source: str, command: str, code: str) -> str:
     from conceptnb.plotting.reports import valuations_by_environment  # noqa: PLC0415 - matplotlib
 
     table = report.table
@@ -264,7 +262,7 @@ def _table(frame: pd.DataFrame) -> str:
     return frame.to_html(index=False, border=0, na_rep="–", float_format=lambda x: f"{x + 0.0:.3g}")
 
 
-def _svg(figure: Figure, alt: str) -> str:
+def _svg(figure: "Figure", alt: str) -> str:
     out = io.StringIO()
     figure.savefig(out, format="svg", metadata={"Date": None})
     name = html.escape(alt, quote=True)

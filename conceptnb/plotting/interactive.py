@@ -1,7 +1,5 @@
 """Interactive figures: live where they can run, and a static picture everywhere else."""
 
-from __future__ import annotations
-
 import base64
 import html
 import io
@@ -26,7 +24,7 @@ class InteractiveFigure:
     `alt` says in words what it shows.
     """
 
-    def __init__(self, figure: go.Figure | Mapping[str, Any], static: Figure, alt: str) -> None:
+    def __init__(self, figure: "go.Figure | Mapping[str, Any]", static: "Figure", alt: str) -> None:
         if not alt.strip():
             raise ValueError("alt is empty: say in words what the figure shows")
         self.figure = figure

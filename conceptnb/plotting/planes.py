@@ -1,7 +1,5 @@
 """Figures of concepts as planes: valuations, conditioning, and what noise costs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -185,7 +183,7 @@ def _parallel_planes(pieces: list[_Piece], arrow: Array) -> Figure:
     return figure
 
 
-def _plotly_planes(pieces: list[_Piece], arrow: Array) -> go.Figure:
+def _plotly_planes(pieces: list[_Piece], arrow: Array) -> "go.Figure":
     import plotly.graph_objects as go  # noqa: PLC0415 - slow to import, for one figure
 
     figure = go.Figure()

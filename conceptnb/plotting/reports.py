@@ -1,7 +1,5 @@
 """Figures of reports on a reader's own data."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @styled
-def valuations_by_environment(report: ConceptReport) -> Figure:
+def valuations_by_environment(report: "ConceptReport") -> "Figure":
     """Draw quartiles of every valuation by environment, filled where it looked for the concept."""
     table, learned = report.table, report.valuations
     targets = np.asarray(report.learner.targets)
@@ -52,7 +50,7 @@ def valuations_by_environment(report: ConceptReport) -> Figure:
 
 
 @styled
-def valuations_by_value(report: DirectionReport) -> Figure:
+def valuations_by_value(report: "DirectionReport") -> "Figure":
     """Draw the valuations of held-out images along each factor's direction, by value."""
     n = len(report.factors)
     figure, axes = new_figure(1, n, height=2.9)
@@ -69,7 +67,7 @@ def valuations_by_value(report: DirectionReport) -> Figure:
     return figure
 
 
-def choices_by_category(report: SteeringReport) -> Figure:
+def choices_by_category(report: "SteeringReport") -> "Figure":
     """Draw the share of questions answered truly (MC1), by category and technique."""
     category = np.array([question.category or "all" for question in report.questions])
     names = list(dict.fromkeys(category.tolist()))

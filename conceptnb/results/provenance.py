@@ -5,8 +5,6 @@ defines a name. A module counts by its source without comments, docstrings and b
 file counts by its bytes.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """How a page shows a table: without row numbers, ``mean ± std`` in one cell."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,7 +15,7 @@ class Table:
     rows: Sequence[Mapping[str, Any]]
     digits: str = "g"
 
-    def frame(self) -> pd.DataFrame:
+    def frame(self) -> "pd.DataFrame":
         """Return the table as a data frame of what its cells read."""
         import pandas as pd  # noqa: PLC0415 - needed for display alone
 

@@ -4,8 +4,6 @@ Muon serves the matrices inside the blocks, AdamW the rest; the words of a quest
 in a document can predict, have little weight.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import time

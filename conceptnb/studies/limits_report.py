@@ -1,7 +1,5 @@
 """Rows of the stored studies as a chapter shows them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

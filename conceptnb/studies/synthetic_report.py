@@ -1,7 +1,5 @@
 """Tables 1 and 7 as a chapter shows them: the paper's rows beside ours."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -122,7 +120,7 @@ def runs_above_oracle(runs: Sequence[Row], mixing: str) -> tuple[np.ndarray, np.
     return np.array([r["excess_loss"] for r in chosen]), np.array([r["mcc"] for r in chosen])
 
 
-def paired_scores(first: Result, second: Result, metric: str) -> Table:
+def paired_scores(first: "Result", second: "Result", metric: str) -> Table:
     """Compare two estimators problem by problem, on fresh base samples.
 
     A row per setting that both tables have: mean ± std of both, of their difference the mean ± its

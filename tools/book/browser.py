@@ -1,7 +1,5 @@
 """A headless Chromium: prints the book, and reads the site in the tests."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +20,7 @@ class NoBrowserError(RuntimeError):
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
+def chromium() -> "Iterator[Browser]":
     """Start the Chromium that is installed on this machine; close it afterwards."""
     executable = next(filter(None, map(shutil.which, _NAMES)), None)
     if executable is None:

@@ -4,8 +4,6 @@ The articles are joined into one page, so that links between chapters stay insid
 ``singlehtml`` stops at the first definition: sphinx_proof has no box for that builder.)
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urldefrag, urljoin
@@ -20,14 +18,14 @@ if TYPE_CHECKING:
 
 _LEFT_OUT = "book/api/"
 _FOR_A_SCREEN = "script, .headerlink, .sd-stretched-link, .toggle-button, button, .copybtn"
-_PAPER: ViewportSize = {"width": 665, "height": 940}  # pixels that the margins leave of A4
+_PAPER: "ViewportSize" = {"width": 665, "height": 940}  # pixels that the margins leave of A4
 _READY = Path(__file__).with_name("print.js").read_text(encoding="utf-8")
 _FOOTER = (
     '<div style="width:100%;text-align:center;font-size:8px"><span class="pageNumber"></span></div>'
 )
 
 
-def build(project: Project, browser: Browser) -> Path:
+def build(project: Project, browser: "Browser") -> Path:
     """Print the built site into ``_build/html/NAME.pdf`` and return its path."""
     if not (project.html / "index.html").is_file():
         raise RuntimeError("the site is not built: run `make book` first")

@@ -5,8 +5,6 @@ single colouring, and the palette grows by a hue whenever the model tells every 
 of a batch is groups of four images that agree in all factors but one, more often a hard one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial

@@ -1,7 +1,5 @@
 """Train the two small CLIP models on rendered images and captions, with open_clip's own loss."""
 
-from __future__ import annotations
-
 import math
 import os
 import time

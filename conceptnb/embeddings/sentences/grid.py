@@ -5,8 +5,6 @@ one concept and in nothing else. Which *words* carry a value depends on the topi
 delicious, a good jacket elegant. So a direction that carries over to a topic is more than a word.
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 from dataclasses import dataclass

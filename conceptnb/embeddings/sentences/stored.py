@@ -4,8 +4,6 @@ The package keeps the embeddings, with hashes of weights and sentences, and not 
 weights; ``conceptnb embed-sentences`` makes them again, `embed_sentences` those of other texts.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path

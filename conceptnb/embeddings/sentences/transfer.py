@@ -5,8 +5,6 @@ fail: each topic may have a direction of its own. The functions take any embeddi
 dimensions), labels of one factor, and groups (topics, templates) that it should not depend on.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -58,11 +56,7 @@ def carry_over(
 
 
 def carry_over_from(
-    Z: ArrayLike,
-    labels: ArrayLike,
-    groups: ArrayLike,
-    n_groups: int,
-    rng: np.random.Generator,
+    Z: ArrayLike, labels: ArrayLike, groups: ArrayLike, n_groups: int, rng: np.random.Generator
 ) -> Array:
     """η² (6,) of a concept learned on `n_groups` groups, in another one, drawn anew each time."""
     points, values, where = _check_groups(Z, labels, groups)

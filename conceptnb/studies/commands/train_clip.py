@@ -1,7 +1,5 @@
 """``conceptnb train-clip vit|resnet``: train a small CLIP model and record what it took."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Sequence
@@ -62,7 +60,7 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     return 0
 
 
-def _save_weights(model: torch.nn.Module, path: Path) -> None:
+def _save_weights(model: "torch.nn.Module", path: Path) -> None:
     from safetensors.torch import save_file  # noqa: PLC0415
 
     state = {
