@@ -8,7 +8,7 @@ import pytest
 from conceptnb.core.certificate import certify
 from conceptnb.core.concepts import Concept
 from conceptnb.core.design import EnvironmentDesign
-from conceptnb.core.distributions import GaussianMixture, log_acceptance
+from conceptnb.core.distributions import GaussianMixture, acceptance_rate, log_acceptance
 from conceptnb.core.planner import propose_design
 from conceptnb.core.scores import mcc
 from conceptnb.studies.theory_tables import random_instance
@@ -45,6 +45,17 @@ def test_from_atoms_to_concepts_with_a_plus(sign, equal):
     b_other = scale[S] * (b + sign * (A @ w)[S])
     second = ((other[:, order[S]] - b_other) ** 2).sum(axis=1) / (4 * variance)
     assert (np.ptp(first - second) < 1e-9) == equal
+
+
+@pytest.mark.parametrize(("scale", "equal"), [((2.0, -2.0), True), ((2.0, -3.0), False)])
+def test_one_variance_leaves_one_unit(scale, equal):
+    """Assumption 3: all |λ| are equal, by (31); valuations, signs and zeros are free."""
+    rng = np.random.default_rng(11)
+    u, b, w = rng.normal(size=(50, 2)), np.array([0.3, -0.7]), np.array([0.5, -1.0])
+    first = ((u - b) ** 2).sum(axis=1) / 0.5
+    other, b_other = np.array(scale) * (u + w), np.array(scale) * (b + w)
+    fits = [((other - b_other) ** 2).sum(axis=1) / (s**2 * 0.5) for s in np.abs(scale)]
+    assert (min(np.ptp(first - fit) for fit in fits) < 1e-9) == equal
 
 
 def residual_of_head(design, valuations, h):
@@ -293,3 +304,17 @@ def test_a_design_without_a_contrast_is_recovered_all_the_same():
     model = proof.StandardForm(M, B, proof.constants(scaled, M, B))
     learned = proof.evaluate_valuations(seen, model, instance.coordinates(X))
     assert mcc(instance.valuations(X), learned) > 0.9999
+
+
+@pytest.mark.parametrize("factor", [1.0, 2.0, 5.0])
+def test_lemma_4_needs_its_constant_to_be_equal_to_the_largest_density(factor):
+    """A constant M above max(q)^dim keeps N_C / M, which is fewer, and the same distribution."""
+    rng = np.random.default_rng(12)
+    base = GaussianMixture([1.0], [[0.0, 0.0]], [np.eye(2)])
+    concept = Concept([[1.0, 0.3]], [0.4])
+    Z = base.sample(200_000, rng)
+    ratio = np.exp(log_acceptance(concept, 0.3, Z)) / factor
+    kept = Z[rng.random(len(Z)) <= ratio]
+    expected = acceptance_rate(base, concept, 0.3) / factor
+    assert len(kept) / len(Z) == pytest.approx(expected, rel=0.03)
+    np.testing.assert_allclose(kept.mean(axis=0), base.condition(concept, 0.3).means[0], atol=0.03)
