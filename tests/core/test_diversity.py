@@ -206,6 +206,11 @@ def test_repeated_environments_are_named():
     assert "environments 1 and 3 are repeated" in str(report)
 
 
+def test_equal_subsets_with_other_valuations_are_no_repetition():
+    design = EnvironmentDesign([[0], [0, 1], [0], [1]], [[0.1], [0.2, 0.3], [0.4], [0.0]], 1.0)
+    assert design.check().repeated == ()
+
+
 def test_dependent_atoms_are_named():
     with pytest.raises(ValueError, match="dependent"):
         propose_design(2).concepts([[1.0, 0.0], [2.0, 0.0]])

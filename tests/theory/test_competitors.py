@@ -67,6 +67,31 @@ def test_every_no_of_all_small_designs_has_a_second_model():
                         assert (verdict == "never") == (kind != "reparametrisation")
 
 
+@pytest.mark.parametrize(
+    ("M", "expected"),
+    [
+        # A line meets a circle in two points, and these leave two values of the third atom.
+        ([[0, 1, 1], [0, 1, 1], [1, 0, 1]], ("full support",) * 3),
+        # One atom beside two that may be rotated.
+        ([[0, 1, 1], [1, 1, 1], [1, 1, 1]], ("full support", "never", "never")),
+    ],
+)
+def test_dependent_columns_of_which_some_are_settled_by_full_support(M, expected):
+    M = np.array(M, dtype=float)
+    B = M * np.random.default_rng(5).normal(size=M.shape)
+    assert certify(M, B) == expected
+    for atom, verdict in enumerate(expected):
+        kind = assert_other_model(M, B, atom).kind
+        assert (kind == "reparametrisation") == (verdict == "full support")
+
+
+def test_an_atom_with_an_environment_of_its_own_beside_atoms_with_equal_columns():
+    """Special valuations: environment 1 alone shows atom 3, and the others may be rotated."""
+    M = np.array([[0.0, 0, 0, 1], [1, 1, 1, 1], [1, 1, 1, 1]])
+    B = np.array([[0.0, 0, 0, 1], [1, -1, 1, 1], [-1, -1, 1, -1]])
+    assert certify(M, B) == ("never",) * 3 + ("full support",)
+
+
 def test_an_identified_atom_has_no_competitor():
     M = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     B = np.array([[0.3, 0.0], [0.0, 0.2], [-0.5, 0.7]])
