@@ -11,6 +11,7 @@ from conceptnb.core.conditioning import (
     wanted_valuation,
 )
 from conceptnb.core.distributions import GaussianMixture, sample_rejection
+from conceptnb.core.problems import TABLE_1, draw_problem
 
 BASE = GaussianMixture(
     [0.6, 0.4],
@@ -115,6 +116,53 @@ def test_matching_covariance_solves_80_where_79_does_not():
         assert abs((concept.A @ flat @ concept.A.T)[0, 0] - 1) > 0.05
 
 
+def test_79_solves_80_for_rows_that_are_orthonormal_within_each_concept():
+    """Rows of different concepts need not be orthogonal; rows of one concept have to be."""
+    unit = [Concept([[1.0, 0.0]], [0.0]), Concept([[0.6, 0.8]], [0.0])]
+    flat = intersection(unit).projector
+    for concept in unit:
+        np.testing.assert_allclose(concept.A @ flat @ concept.A.T, [[1.0]])
+    assert np.abs(matching_covariance(unit)[0] - flat).max() > 0.1  # another solution
+    oblique = [Concept([[1.0, 0, 0], [0.6, 0.8, 0]], [0, 0]), Concept([[0, 0, 1.0]], [0])]
+    left = oblique[0].A @ intersection(oblique).projector @ oblique[0].A.T
+    assert np.abs(left - np.eye(2)).max() > 0.5
+
+
+def test_log_ratios_of_the_three_measures_to_the_base():
+    """Beside ln q: nothing, -ln p(v), and ln p(c) - ln p(c | v) - ln p(v)."""
+    rng = np.random.default_rng(4)
+    Z = BASE.sample(200, rng)
+    mean, covariance = wanted_valuation(CONCEPT, 0.2)
+    across, along = CONCEPT.row_space, CONCEPT.directions
+    q = GaussianMixture([1.0], [mean], [covariance]).log_density(Z @ across.T)
+    p, p_v = BASE.log_density(Z), BASE.linear_image(across).log_density(Z @ across.T)
+    p_c = BASE.linear_image(along).log_density(Z @ along.T)
+    beside = {
+        "Bayesian": (bayesian_measure(BASE, CONCEPT, 0.2), 0 * p),
+        "enforced": (EnforcedMeasure(BASE, CONCEPT, 0.2), -p_v),
+        "averaged": (averaged_measure(BASE, CONCEPT, 0.2), p_c - (p - p_v) - p_v),
+    }
+    for name, (measure, expected) in beside.items():
+        found = measure.log_density(Z) - p - q
+        assert np.ptp(found - expected) < 1e-8, name
+    without = p_c - (p - p_v)  # the averaged measure, -ln p(v) forgotten
+    found = beside["averaged"][0].log_density(Z) - p - q
+    assert np.ptp(found - without) > 0.1
+
+
+def test_filtering_cannot_enforce_a_marginal_in_the_smallest_setting():
+    """q is wider than every component of p(v), as |a|² 0.015 <= 3 (0.3)² 0.015 < 0.005."""
+    for seed in range(20):
+        problem = draw_problem(TABLE_1[0], seed, samples=5)
+        marginals = [problem.base.linear_image(atom[None]) for atom in problem.atoms]
+        spread = max(float(marginal.covariances.max()) for marginal in marginals)
+        assert spread <= 3 * 0.3**2 * 0.015 < problem.design.variance
+        far = np.array([[3.0], [6.0], [12.0]])
+        log_q = -((far[:, 0]) ** 2) / (2 * problem.design.variance)
+        quotient = log_q - marginals[0].log_density(far)
+        assert (np.diff(quotient) > 100).all()
+
+
 @pytest.mark.parametrize(
     ("coupling", "message"),
     [
@@ -167,6 +215,47 @@ def test_ratio_forms_have_the_ranks_that_the_chapter_states():
     done = np.linalg.eigvalsh(ratio_form(p, scm.intervene(1, 1.0, 0.1).distribution()))
     assert done[0] < -0.1
     assert done[2] > 1
+
+
+def test_log_ratios_of_interventions_on_several_variables_add_up():
+    """Appendix B.2's multi-node interventions: two by two, and back to single ones by M⁺."""
+    scm, rng = LinearSCM.chain(), np.random.default_rng(5)
+    p = scm.distribution()
+    Z = p.sample(50, rng)
+    changes = [(i, rng.normal(), rng.uniform(0.2, 2)) for i in range(3)]
+
+    def ratio(rows):
+        model = scm
+        for i in rows:
+            model = model.intervene(*changes[i])
+        return p.log_density(Z) - model.distribution().log_density(Z)
+
+    single = np.array([ratio([i]) for i in range(3)])
+    pairs = [[0, 1], [1, 2], [0, 2]]
+    M = np.array([[float(i in S) for i in range(3)] for S in pairs])
+    several = np.array([ratio(S) for S in pairs])
+    np.testing.assert_allclose(several, M @ single, atol=1e-9)
+    np.testing.assert_allclose(np.linalg.pinv(M) @ several, single, atol=1e-9)
+    # Conditioning adds up to a constant, and not without it.
+    atoms = [scm.atom(i, changes[i][1]) for i in range(2)]
+    joint = p.log_density(Z) - p.condition(intersection(atoms), 0.3).log_density(Z)
+    parts = sum(p.log_density(Z) - p.condition(atom, 0.3).log_density(Z) for atom in atoms)
+    assert np.ptp(joint - parts) < 1e-9
+    assert np.abs(joint - parts).max() > 1e-3
+
+
+def test_an_intervention_on_a_root_is_a_parabola_in_it_alone():
+    """M = 1/s² - 1/d of either sign, B = b/s² - μ/d; a variable with causes brings these in."""
+    scm = LinearSCM([[0, 0], [0.7, 0]], [0.4, 0.0], [1.5, 1.0])
+    p, rng = scm.distribution(), np.random.default_rng(6)
+    Z = p.sample(40, rng)
+    for variance in (0.5, 3.0):
+        done = scm.intervene(0, -1.0, variance).distribution()
+        slope, shift = 1 / variance - 1 / 1.5, -1 / variance - 0.4 / 1.5
+        expected = slope * Z[:, 0] ** 2 / 2 - shift * Z[:, 0]
+        assert np.ptp(p.log_density(Z) - done.log_density(Z) - expected) < 1e-9
+    values = np.linalg.eigvalsh(ratio_form(p, scm.intervene(1, 0.0, 0.5).distribution()))
+    assert values[0] < -0.1 < 0.1 < values[1]
 
 
 def test_numbers_of_environments():

@@ -118,6 +118,26 @@ def test_every_tree_satisfies_everything(n, seed):
     np.testing.assert_allclose(report.valuation_margins, gaps / np.sqrt(n + 1), rtol=1e-6)
 
 
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_the_distance_to_failure_of_a_path_is_not_its_margin(n):
+    """B's zeros stay zero: failing takes |Δ|/√2, and the margin |Δ|/√(n + 1) is a bound below."""
+    report = tree_design("path", np.tile([-0.4, 0.8], (n, 1)), 1.0).check()
+    two = np.flatnonzero(report.M[:, 0])
+    failing = report.B.copy()
+    failing[two, 0] = failing[two, 0].mean()
+    distance = np.linalg.norm(failing - report.B)
+    assert distance == pytest.approx(1.2 / np.sqrt(2))
+    assert not check_diversity(report.M, failing).assumption4[0]
+    margin = report.valuation_margins[0]
+    assert margin == pytest.approx(1.2 / np.sqrt(n + 1))
+    assert margin <= distance + 1e-12
+    rng = np.random.default_rng(n)
+    for _ in range(50):  # anything closer leaves a contrast
+        step = report.M * rng.normal(size=report.M.shape)
+        step *= 0.99 * distance / np.linalg.norm(step)
+        assert check_diversity(report.M, report.B + step).assumption4[0]
+
+
 def test_path_singular_value_is_that_of_the_path_graph():
     for n in (2, 5, 20):
         report = propose_design(n).check()
@@ -184,6 +204,11 @@ def test_repeated_environments_are_named():
     report = design.check()
     assert report.repeated == ((0, 2),)
     assert "environments 1 and 3 are repeated" in str(report)
+
+
+def test_equal_subsets_with_other_valuations_are_no_repetition():
+    design = EnvironmentDesign([[0], [0, 1], [0], [1]], [[0.1], [0.2, 0.3], [0.4], [0.0]], 1.0)
+    assert design.check().repeated == ()
 
 
 def test_dependent_atoms_are_named():

@@ -91,6 +91,24 @@ def test_rotation_by_45_degrees_keeps_r2_and_halves_the_squared_correlation():
     assert mcc(true, rotated) == pytest.approx(np.sqrt(0.5), abs=0.005)
 
 
+@pytest.mark.parametrize("n", [2, 3, 4, 6])
+def test_no_rotation_has_an_mcc_below_one_over_root_n(n):
+    """Birkhoff: the best assignment of |Q| is at least Σ|Q|³, and that at least √n; Hadamard is."""
+    rng = np.random.default_rng(n)
+    bound, turns = np.sqrt(n), [np.linalg.qr(rng.normal(size=(n, n)))[0] for _ in range(60)]
+    if n in (2, 4):
+        square = np.array([[1.0, 1], [1, -1]])
+        turns.append((square if n == 2 else np.kron(square, square)) / bound)
+    white = np.linalg.qr(rng.normal(size=(50, n + 1)))[0]
+    white = np.linalg.qr(white - white.mean(axis=0))[0][:, :n]  # uncorrelated columns
+    for Q in turns:
+        best, cubes = n * mcc(white, white @ Q), (np.abs(Q) ** 3).sum()
+        assert best >= cubes - 1e-9
+        assert cubes >= bound - 1e-9
+    if n in (2, 4):
+        assert best == pytest.approx(bound)
+
+
 def test_spearman_is_one_for_monotone_codes_and_averages_ties():
     true = np.arange(1.0, 8.0)[:, None]
     assert mcc(true, np.exp(true), "spearman") == pytest.approx(1)

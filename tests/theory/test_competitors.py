@@ -6,6 +6,10 @@ import numpy as np
 import pytest
 
 from conceptnb.core.certificate import certify
+from conceptnb.core.concepts import Concept
+from conceptnb.core.distributions import random_mixture
+from conceptnb.core.planner import propose_design
+from conceptnb.core.scores import mcc
 from conceptnb.theory.competitors import competitor
 
 
@@ -63,6 +67,31 @@ def test_every_no_of_all_small_designs_has_a_second_model():
                         assert (verdict == "never") == (kind != "reparametrisation")
 
 
+@pytest.mark.parametrize(
+    ("M", "expected"),
+    [
+        # A line meets a circle in two points, and these leave two values of the third atom.
+        ([[0, 1, 1], [0, 1, 1], [1, 0, 1]], ("full support",) * 3),
+        # One atom beside two that may be rotated.
+        ([[0, 1, 1], [1, 1, 1], [1, 1, 1]], ("full support", "never", "never")),
+    ],
+)
+def test_dependent_columns_of_which_some_are_settled_by_full_support(M, expected):
+    M = np.array(M, dtype=float)
+    B = M * np.random.default_rng(5).normal(size=M.shape)
+    assert certify(M, B) == expected
+    for atom, verdict in enumerate(expected):
+        kind = assert_other_model(M, B, atom).kind
+        assert (kind == "reparametrisation") == (verdict == "full support")
+
+
+def test_an_atom_with_an_environment_of_its_own_beside_atoms_with_equal_columns():
+    """Special valuations: environment 1 alone shows atom 3, and the others may be rotated."""
+    M = np.array([[0.0, 0, 0, 1], [1, 1, 1, 1], [1, 1, 1, 1]])
+    B = np.array([[0.0, 0, 0, 1], [1, -1, 1, 1], [-1, -1, 1, -1]])
+    assert certify(M, B) == ("never",) * 3 + ("full support",)
+
+
 def test_an_identified_atom_has_no_competitor():
     M = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     B = np.array([[0.3, 0.0], [0.0, 0.2], [-0.5, 0.7]])
@@ -95,9 +124,18 @@ def test_a_connected_support_that_is_not_full_leaves_an_atom_open():
 
 
 def test_without_shared_atoms_one_environment_may_be_rotated():
-    """Definition 4 has to say that competitors satisfy Assumption 2."""
+    """Definition 4 has to say that competitors satisfy Assumption 2: with it, another one shows."""
     rng = np.random.default_rng(1)
-    z, b, angle = rng.normal(size=(100, 2)), np.array([0.3, -0.5]), 0.6
-    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-    rows, values = turn @ np.eye(2), turn @ b
-    np.testing.assert_allclose(((z @ rows.T - values) ** 2).sum(1), ((z - b) ** 2).sum(1))
+    design, atoms = propose_design(3), np.linalg.qr(rng.normal(size=(4, 4)))[0][:3]
+    base = random_mixture(4, rng)
+    Z = base.sample(300, rng)
+    concepts = design.concepts(atoms)
+    assert [list(S) for S in design.subsets[:2]] == [[0], [0, 1]]
+    turn = np.array([[0.6, -0.8], [0.8, 0.6]])
+    turned = Concept(turn @ concepts[1].A, turn @ concepts[1].b)
+    densities = [base.condition(c, design.variance).log_density(Z) for c in (concepts[1], turned)]
+    np.testing.assert_allclose(densities[0], densities[1], atol=1e-9)
+    assert mcc(concepts[1].valuation(Z), turned.valuation(Z)) < 0.95
+    shared = Concept(turned.A[:1], concepts[0].b)  # the same row in environment 1
+    densities = [base.condition(c, design.variance).log_density(Z) for c in (concepts[0], shared)]
+    assert np.ptp(densities[0] - densities[1]) > 1

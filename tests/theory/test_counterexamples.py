@@ -77,3 +77,12 @@ def test_too_small_samples_are_refused():
         projection_test(np.zeros((10, 2)), np.zeros((10, 2)), np.random.default_rng(0))
     with pytest.raises(ValueError, match="not injective"):
         non_injective(np.random.default_rng(0)).first.valuations(np.zeros((1, 4)))
+
+
+def test_the_projection_test_sees_a_radius_that_no_line_shows():
+    """In 40 dimensions the projections of a sphere are nearly normal; distances are not."""
+    rng = np.random.default_rng(6)
+    X, Y = rng.normal(size=(2, 4000, 40))
+    assert projection_test(X, Y, rng) > 0.01
+    Y *= 40**0.5 / np.linalg.norm(Y, axis=1, keepdims=True)
+    assert projection_test(X, Y, rng) < 1e-6

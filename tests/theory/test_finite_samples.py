@@ -83,6 +83,22 @@ def test_the_information_is_the_expected_curvature():
     np.testing.assert_allclose(J, curvature, atol=0.03 * np.abs(J).max())
 
 
+def test_the_constants_block_is_that_of_the_theorem():
+    """J⁻¹/N minus 1/N_e on the diagonal and 1/N_0 everywhere; other blocks are J⁻¹/N."""
+    rng = np.random.default_rng(4)
+    M = np.array([[1.0, 0.0], [1.0, 1.0]])
+    truth, draw = model(M, 2, rng)
+    sizes = np.array([400, 900, 200])
+    data = draw(sizes, rng)
+    fit = fit_log_odds(data, M, truth, fixed=True)
+    theta = np.concatenate([truth[0].ravel(), truth[1][M > 0], truth[2]])
+    inverse = np.linalg.inv(finite_samples._score(theta, data, M)[1]) / sizes.sum()
+    difference = inverse - fit.covariance
+    expected = np.zeros_like(difference)
+    expected[-2:, -2:] = np.diag(1 / sizes[1:]) + 1 / sizes[0]
+    np.testing.assert_allclose(difference, expected, atol=1e-9)
+
+
 @pytest.mark.slow
 def test_sizes_that_are_given_change_the_constants_alone():
     """The covariance is that of random sizes, less diag(1/N_e) + 1/N_0 in the constants' block."""

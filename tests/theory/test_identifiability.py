@@ -215,6 +215,15 @@ def test_theorem2_refuses_designs_of_lower_rank(instance):
         recover_linear(np.random.default_rng(0).normal(size=(10, 8)))
 
 
+def test_theorem2_refuses_an_even_rank_without_enough_squares():
+    """Single atoms, one of them twice: rank 4, and one function only whose square is there, too."""
+    z = np.random.default_rng(3).normal(size=(300, 3))
+    M = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [1, 0, 0]])
+    ratios = z**2 @ M.T / 2 - z @ (M * [[0.3], [-0.2], [0.1], [-0.4]]).T
+    with pytest.raises(ValueError, match="span 4 dimensions"):
+        recover_linear(ratios)
+
+
 def test_estimated_quadratics_approach_the_true_ones():
     rng = np.random.default_rng(8)
     instance = linear_instance(rng)
