@@ -221,7 +221,7 @@ def _learned_page(report: "ConceptReport", source: str, command: str, code: str)
 
 def _page(
     template: str,
-    shown: Mapping[str, pd.DataFrame | tuple[Figure, str]],
+    shown: Mapping[str, "pd.DataFrame | tuple[Figure, str]"],
     *,
     warnings: Sequence[str],
     none: str,
