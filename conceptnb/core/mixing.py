@@ -120,13 +120,7 @@ class MLPMixing:
 
     @classmethod
     def random(
-        cls,
-        d_z: int,
-        d_x: int,
-        rng: np.random.Generator,
-        *,
-        width: int = 16,
-        slope: float = 0.2,
+        cls, d_z: int, d_x: int, rng: np.random.Generator, *, width: int = 16, slope: float = 0.2
     ) -> MLPMixing:
         """Draw weights and biases U(-1/√fan_in, 1/√fan_in), torch's default."""
         as_count(d_z, "d_z")

@@ -22,13 +22,7 @@ from scipy.sparse.csgraph import connected_components
 from conceptnb.core.concepts import check_independent
 from conceptnb.core.design import PAPER_VARIANCE, EnvironmentDesign
 from conceptnb.core.distributions import GaussianMixture
-from conceptnb.core.validation import (
-    Array,
-    as_count,
-    as_generator,
-    as_points,
-    as_positive,
-)
+from conceptnb.core.validation import Array, as_count, as_generator, as_points, as_positive
 
 Edge = tuple[int, int]
 

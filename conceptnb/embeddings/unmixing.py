@@ -38,10 +38,7 @@ class Unmixing(TransformerMixin, BaseEstimator):
     """
 
     def __init__(
-        self,
-        n_components: int,
-        weight: float = 1.0,
-        random_state: int | np.random.Generator = 0,
+        self, n_components: int, weight: float = 1.0, random_state: int | np.random.Generator = 0
     ) -> None:
         self.n_components = n_components
         self.weight = weight

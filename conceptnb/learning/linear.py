@@ -120,11 +120,7 @@ def _groups(targets: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def _search(
-    X: Array,
-    environment: np.ndarray,
-    mask: Array,
-    rng: np.random.Generator,
-    starts: int,
+    X: Array, environment: np.ndarray, mask: Array, rng: np.random.Generator, starts: int
 ) -> list[LinearFit]:
     """Return the best fit of one group of atoms and its rivals, best first."""
     few = _Task(X[:_ROWS], _Softmax(environment[:_ROWS]), mask)

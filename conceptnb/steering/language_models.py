@@ -66,10 +66,7 @@ def find_language_model(name: str, cache: Path | None = None) -> str:
 
 
 def load_language_model(
-    name: str,
-    dtype: str = "float32",
-    device_map: str | None = None,
-    cache: Path | None = None,
+    name: str, dtype: str = "float32", device_map: str | None = None, cache: Path | None = None
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load a causal language model, in evaluation mode, and its tokenizer.
 

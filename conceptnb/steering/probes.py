@@ -53,10 +53,7 @@ def split_questions(
     held_out = max(1, round(share * len(questions)))
     if held_out >= len(questions):
         raise ValueError(f"{len(questions)} questions cannot be split; give more")
-    return (
-        [questions[i] for i in order[held_out:]],
-        [questions[i] for i in order[:held_out]],
-    )
+    return ([questions[i] for i in order[held_out:]], [questions[i] for i in order[:held_out]])
 
 
 def fit_probe(x: np.ndarray, true: np.ndarray) -> LogisticRegression:
@@ -99,11 +96,7 @@ def fit_probes(
 
 
 def orthogonal_probes(
-    x: np.ndarray,
-    true: np.ndarray,
-    x_held_out: np.ndarray,
-    true_held_out: np.ndarray,
-    count: int,
+    x: np.ndarray, true: np.ndarray, x_held_out: np.ndarray, true_held_out: np.ndarray, count: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Probe, remove the direction found, probe again: is truth one direction? (E.2, item 2).
 

@@ -10,14 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from conceptnb.core.problems import (
-    PAPER_SAMPLES,
-    PAPER_SEEDS,
-    TABLE_1,
-    TABLE_7,
-    Problem,
-    Setting,
-)
+from conceptnb.core.problems import PAPER_SAMPLES, PAPER_SEEDS, TABLE_1, TABLE_7, Problem, Setting
 from conceptnb.core.scores import mcc
 from conceptnb.core.validation import Array
 from conceptnb.learning.baselines.networks import Budget
@@ -159,8 +152,7 @@ def _plans(args: argparse.Namespace) -> list[Plan]:
     seeds = consecutive_seeds(args.seeds, args.first_seed)
     tasks = [
         Task(
-            _fit_setting,
-            {"setting": list(astuple(s)), "estimator": args.estimator, "seeds": seeds},
+            _fit_setting, {"setting": list(astuple(s)), "estimator": args.estimator, "seeds": seeds}
         )
         for s in _TABLES[args.table]
         if args.estimator != "clustered" or s.mixing == "nonlinear"

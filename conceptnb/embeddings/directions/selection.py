@@ -23,11 +23,7 @@ class _DimensionCount(NamedTuple):
 
 
 def choose_dimension(
-    Z: ArrayLike,
-    labels: ArrayLike,
-    rng: np.random.Generator,
-    *,
-    k_max: int = 4,
+    Z: ArrayLike, labels: ArrayLike, rng: np.random.Generator, *, k_max: int = 4
 ) -> _DimensionCount:
     """Count the dimensions that are needed to tell the values apart.
 

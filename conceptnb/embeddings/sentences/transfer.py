@@ -58,11 +58,7 @@ def carry_over(
 
 
 def carry_over_from(
-    Z: ArrayLike,
-    labels: ArrayLike,
-    groups: ArrayLike,
-    n_groups: int,
-    rng: np.random.Generator,
+    Z: ArrayLike, labels: ArrayLike, groups: ArrayLike, n_groups: int, rng: np.random.Generator
 ) -> Array:
     """η² (6,) of a concept learned on `n_groups` groups, in another one, drawn anew each time."""
     points, values, where = _check_groups(Z, labels, groups)

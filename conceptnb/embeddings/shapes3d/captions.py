@@ -50,10 +50,7 @@ VOCABULARY = tuple(dict.fromkeys(chain(*WORDS.values(), VAGUE.values(), _BETWEEN
 
 
 def captions(
-    factors: ArrayLike,
-    *,
-    vague: Collection[str] = (),
-    left_open: ArrayLike | None = None,
+    factors: ArrayLike, *, vague: Collection[str] = (), left_open: ArrayLike | None = None
 ) -> list[str]:
     """Captions of value indices (n, 6).
 
