@@ -62,7 +62,8 @@ class EnvironmentTable:
             for at, rest in ((0, slice(1, None)), (-1, slice(None, -1))):
                 middle = np.repeat(values[rest], counts[rest])
                 gap = abs(values[at] - values[rest][at])
-                if counts[at] >= 3 and len(values) > 10 and gap > 2 * np.ptp(middle):
+                nines = {*f"{abs(values[at]):g}"} == {"9"} and abs(values[at]) > 9
+                if (counts[at] >= 3 or nines) and len(values) > 10 and gap > 2 * np.ptp(middle):
                     said.append(
                         f"{name!r} is {values[at]:g} in {counts[at]} rows, far from all its other "
                         "values: a code for missing ones? Remove these rows (--missing)."
@@ -234,7 +235,10 @@ def _targets(
             f"looked_for names {sorted(looked_for)}; give what was looked for in each of "
             f"{sorted(expected)} (all but the base)"
         )
-    if bad := [e for e, names in looked_for.items() if isinstance(names, str) or not names]:
+    bad = [
+        e for e, c in looked_for.items() if isinstance(c, str) or not all(map(str.strip, c or " "))
+    ]
+    if bad:
         raise ValueError(f"looked_for of {bad} must be a list of at least one concept's name")
     concepts = list(dict.fromkeys(c for e in expected for c in looked_for[e]))
     return concepts, np.array([[c in looked_for[e] for c in concepts] for e in expected])

@@ -168,7 +168,7 @@ def _only_array(path: Path) -> Array:
 def _numbers(cells: pd.DataFrame, path: Path, codes: Sequence[str] | None) -> pd.DataFrame:
     """Return cells as numbers, NaN where a value is missing and `codes` say that this may be."""
     found = cells.apply(pd.to_numeric, errors="coerce").astype(float)
-    text = cells.astype(str).apply(lambda column: column.str.strip())
+    text = cells.map(lambda cell: str(cell).strip())
     lost = text.apply(lambda column: column.str.lower().isin(_MISSING)) & found.isna()
     given = lost | text.isin(codes or [])
     for code in pd.to_numeric(pd.Series(codes or [], dtype=object), errors="coerce").dropna():

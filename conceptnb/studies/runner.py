@@ -48,6 +48,9 @@ class Task:
         """Return a hash of what the rows depend on: code, data and arguments."""
         code = closure([self.compute.__module__])
         call = json.dumps([code, self.compute.__qualname__, self.arguments], sort_keys=True)
+        for file in _named_files(self.arguments):  # as weights at the path that was named
+            with file.open("rb") as content:
+                call += hashlib.file_digest(content, "sha256").hexdigest()
         return hashlib.sha256(call.encode()).hexdigest()[:24]
 
     def but(self, **changes: Any) -> Task:
@@ -61,6 +64,14 @@ class Task:
             rows = self.compute(**self.arguments)
             spent = time.process_time() - started
         return json.loads(json.dumps(rows, allow_nan=False)), spent
+
+
+def _named_files(value: Any) -> list[Path]:
+    """Return the files whose paths are among some arguments."""
+    if isinstance(value, str):
+        return [Path(value)] if "." in value and Path(value).is_file() else []
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [file for item in inner for file in _named_files(item)]
 
 
 @dataclass(frozen=True)
@@ -155,7 +166,7 @@ def run(plan: Plan, command: str, path: Path, checkpoints: Path | None = None) -
     # A study's largest settings come last: begun first, they leave no worker idle at the end.
     done = parallel(delayed(_keyed)(key, task) for key, task in reversed(missing.items()))
     for key, rows, seconds in tqdm(done, desc=path.stem, total=len(missing), unit="task"):
-        parts[key] = {"rows": rows, "cpu_seconds": seconds}
+        parts[key] = {"rows": rows, "cpu_seconds": seconds, "sha256": _hash_rows(rows)}
         write_text(files[key], json.dumps(parts[key]))
     runs = [row for key in tasks for row in parts[key]["rows"]]
     result = results.with_provenance(
@@ -266,9 +277,15 @@ def _keyed(key: str, task: Task) -> tuple[str, list[Row], float]:
     return key, *task()
 
 
+def _hash_rows(rows: list[Row]) -> str:
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
+
+
 def _read_part(path: Path) -> dict[str, Any]:
     try:
         part = json.loads(path.read_text(encoding="utf-8"))
+        if part.get("sha256") not in (None, _hash_rows(part["rows"])):
+            raise ValueError("its rows were changed")
         return {"rows": list(part["rows"]), "cpu_seconds": float(part["cpu_seconds"])}
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is damaged ({error}): delete it to compute it again") from None

@@ -366,7 +366,19 @@ def test_a_cache_that_does_not_fit_is_refused(tmp_path, monkeypatch):
         clip.embed_images(other, shapes, index, **options)
     with pytest.raises(ValueError, match="holds embeddings of other shard_size"):
         clip.embed_images(FixedModel(), shapes, index, shard_size=3, **options)
-    next(tmp_path.glob("*.json")).write_text("{")
+    state = next(tmp_path.glob("*.json"))
+    record, [array] = json.loads(state.read_text()), tmp_path.glob("*.npy")
+    expected = np.load(array)
+    np.save(array, np.zeros_like(expected))
+    for done in ([99], []):  # of no shard: everything is embedded, and no row of zeros remains
+        state.write_text(json.dumps(record | {"done": done}))
+        np.testing.assert_array_equal(
+            clip.embed_images(FixedModel(), shapes, index, **options), expected
+        )
+    state.write_text(json.dumps(record | {"done": 99}))
+    with pytest.raises(ValueError, match="no readable record"):
+        clip.embed_images(FixedModel(), shapes, index, **options)
+    state.write_text("{")
     with pytest.raises(ValueError, match="no readable record"):
         clip.embed_images(FixedModel(), shapes, index, **options)
     free = namedtuple("Usage", "free")(100)

@@ -109,6 +109,24 @@ def test_columns_that_are_no_measurements_are_named(learned):
     assert all("numbers the rows" in line for line in said[2:])
 
 
+@pytest.mark.parametrize("code", [-99, 999, -999, -9999, 9999])
+def test_a_single_code_of_nines_is_named_and_a_single_far_value_is_not(code):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 2))
+    X[3, 0], X[5, 1] = code, code + 2.5
+    [said] = from_arrays(X, ["any", "dark"] * 40, "any", columns=["a", "b"]).suspicious_columns()
+    assert said.startswith(f"'a' is {code} in 1 rows, far from all its other values")
+
+
+def test_a_lognormal_column_is_read_without_an_override(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"environment": ["any", "dark"] * 1000, "a": rng.lognormal(0, 2.5, 2000)})
+    rows.to_csv(tmp_path / "mine.csv", index=False)
+    table = read_environments(tmp_path / "mine.csv", base="any")
+    np.testing.assert_allclose(table.X[:, 0], rows["a"])
+    assert table.suspicious_columns() == []
+
+
 def test_names_of_columns_and_environments_are_checked():
     with pytest.raises(ValueError, match=r"each of X's 2 columns its own name"):
         from_arrays(np.eye(80)[:, :2], ["any", "dark"] * 40, "any", columns=["a", "a"])
@@ -197,6 +215,9 @@ def test_what_was_looked_for_has_to_name_every_environment():
         learn_concepts(table, {"light": ["roast"]})
     with pytest.raises(ValueError, match="must be a list"):
         learn_concepts(table, {"dark": "roast"})
+    for empty in ([], [""], ["roast", " "]):
+        with pytest.raises(ValueError, match=r"looked_for of \['dark'\] must be a list"):
+            learn_concepts(table, {"dark": empty})
 
 
 @pytest.mark.slow
