@@ -155,9 +155,7 @@ def fit(
 
 
 def oracle_loss(
-    log_odds: Sequence[ArrayLike],
-    environment: ArrayLike,
-    kind: str = "binary",
+    log_odds: Sequence[ArrayLike], environment: ArrayLike, kind: str = "binary"
 ) -> Array:
     """Loss of given log-odds on the rows that :func:`fit` holds out, shape (D,).
 

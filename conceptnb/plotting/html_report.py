@@ -44,6 +44,8 @@ _OPTIONS: Options = (
      {"nargs": "*", "metavar": "CODE"}),
     ("--ids", "not to learn from", _SEVERAL | _COLUMN),
     ("--encoder", "(default: linear)", {"choices": ("linear", "mlp"), "default": "linear"}),
+    ("--components", "numbers of principal components to try, chosen by held-out loss (default: "
+     "learn from all columns)", {"type": int, "nargs": "+", "default": [], "metavar": "K"}),
 )  # fmt: skip
 _COMMON: Options = (
     ("--out", "folder to write", {"type": Path, "required": True, "metavar": "DIR"}),
@@ -83,7 +85,9 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
         notes.append(f"The first environment, {base!r}, is taken as the base. Say it with --base.")
     notes += table.suspicious_columns()
     print(*(f"warning: {line}\n" for line in notes), sep="", end="", flush=True)
-    report = learn_concepts(table, looked_for, encoder=args.encoder, seed=args.seed)
+    report = learn_concepts(
+        table, looked_for, encoder=args.encoder, components=args.components, seed=args.seed
+    )
     report.learner.save(args.out / "concepts.safetensors")
     code = _fill("apply.txt", columns=table.columns, concepts=report.concepts)
     found = pd.DataFrame(report.valuations, columns=report.concepts)
@@ -212,7 +216,8 @@ def _learned_page(report: ConceptReport, source: str, command: str, code: str) -
         },
         title=f"Concepts learned from {source}",
         lead=f"{len(table.X):,} rows of {table.X.shape[1]} columns, in {len(table.names)} "
-        f"environments; the base is {table.names[0]}.",
+        f"environments; the base is {table.names[0]}. Learned in "
+        f"{report.learner._fit.whitening.matrix.shape[-1]} dimensions.",  # type: ignore[union-attr]
         warnings=report.warnings,
         none="No warning. That does not prove that the concepts are right: both halves can lead to "
         "the same mixture of concepts.",

@@ -13,6 +13,7 @@ import importlib
 import json
 import math
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -48,9 +49,11 @@ class Task:
         """Return a hash of what the rows depend on: code, data and arguments."""
         code = closure([self.compute.__module__])
         call = json.dumps([code, self.compute.__qualname__, self.arguments], sort_keys=True)
-        for file in _named_files(self.arguments):  # as weights at the path that was named
-            with file.open("rb") as content:
-                call += hashlib.file_digest(content, "sha256").hexdigest()
+        named = map(
+            Path, re.findall(r'"([^"]+\.\w+)"', json.dumps(self.arguments, ensure_ascii=False))
+        )
+        for file in filter(Path.is_file, named):  # such as weights
+            call += hashlib.sha256(file.read_bytes()).hexdigest()
         return hashlib.sha256(call.encode()).hexdigest()[:24]
 
     def but(self, **changes: Any) -> Task:
@@ -64,14 +67,6 @@ class Task:
             rows = self.compute(**self.arguments)
             spent = time.process_time() - started
         return json.loads(json.dumps(rows, allow_nan=False)), spent
-
-
-def _named_files(value: Any) -> list[Path]:
-    """Return the files whose paths are among some arguments."""
-    if isinstance(value, str):
-        return [Path(value)] if "." in value and Path(value).is_file() else []
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [file for item in inner for file in _named_files(item)]
 
 
 @dataclass(frozen=True)

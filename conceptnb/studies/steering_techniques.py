@@ -15,10 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers import (
-    AutoConfig,
-    AutoTokenizer,
-)
+from transformers import AutoConfig, AutoTokenizer
 
 from conceptnb.steering.comparison import Fold, Settings
 from conceptnb.steering.intervention import Steering

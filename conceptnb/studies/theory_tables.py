@@ -478,9 +478,7 @@ _PLANS = {
         range(100),
         {"what": "recovery of designs that violate Assumption 5 only"},
         Sample(
-            _NESTED[0],
-            ("M_right", "correlation"),
-            {_MISLABELLED: _NESTED[0].but(mislabelled=True)},
+            _NESTED[0], ("M_right", "correlation"), {_MISLABELLED: _NESTED[0].but(mislabelled=True)}
         ),
     ),
     "pairs": Plan(

@@ -196,10 +196,7 @@ def ambiguity(rng: np.random.Generator, shift_sign: float = 1.0) -> ModelPair:
         4.0 * _VARIANCE,
     )
     second = replace(
-        first.transformed(
-            lambda Z: (Z + w) @ T.T,
-            lambda Z: np.linalg.solve(T, Z.T).T - w,
-        ),
+        first.transformed(lambda Z: (Z + w) @ T.T, lambda Z: np.linalg.solve(T, Z.T).T - w),
         atoms=(scale[:, None] * np.linalg.solve(T.T, atoms.T).T)[order],
         design=design,
     )

@@ -198,6 +198,28 @@ def test_a_parquet_file_is_learned_from_as_its_csv_is(tmp_path, monkeypatch):
     pd.testing.assert_frame_equal(first, second)
 
 
+def test_components_are_chosen_by_held_out_loss(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    truth = write_environments("beans.csv")
+    words = ["learn", "beans.csv", "--looked-for", *LOOKED, "--components"]
+    assert main([*words, "2", "5", "--out", "r"]) == 0
+    page = Page(Path("r/report.html").read_text(encoding="utf-8"))
+    kept = int(re.search(r"Learned in (\d+) dimensions", page.text.replace("\n", " "))[1])
+    assert kept in (2, 4)  # of five components, one is a sum of the others
+    assert "--components 2 5" in page.text
+    done = subprocess.run(
+        [sys.executable, "r/apply.py", "beans.csv"],
+        capture_output=True, text=True, check=True,
+        env={"PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+    )  # fmt: skip
+    Path("found.csv").write_text(done.stdout)
+    found, kept = pd.read_csv("found.csv"), pd.read_csv("r/valuations.csv")
+    np.testing.assert_allclose(found, kept.iloc[:, 1:], atol=1e-5)
+    assert mcc(truth, found) > 0.9
+    assert main([*words, "9", "--out", "s"]) == 2
+    assert "components=[9] must lie between 2 (concepts) and 6 (columns)" in capsys.readouterr().err
+
+
 def test_gaps_and_columns_without_names_in_a_parquet_file(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     rows = np.random.default_rng(0).normal(size=(80, 3))
