@@ -91,7 +91,7 @@ class Intervention:
             ``"all"`` edits every position. ``"last"`` edits the last token of each text, wherever
             the padding is; under ``generate`` with a cache that is the end of the prompt and then
             every new token, but where a pass runs several new tokens (no cache, prompts in chunks,
-            assistants, prompt lookup) the last of these. Or booleans (batch, positions) as a tensor.
+            assistants, prompt lookup) the last of these. Or a boolean tensor (batch, positions).
 
         Raises
         ------
