@@ -109,6 +109,8 @@ def _in_one_line(error: Exception, words: Sequence[str]) -> tuple[str, int]:
         return f"{said}: memory ran out; give fewer --jobs, samples or images", 2
     if type(error).__name__ in _DAMAGED or "PytorchStreamReader" in said:
         return f"{given or 'a file'} is damaged ({said}): fetch or make it again", 2
+    if isinstance(error, ModuleNotFoundError) and (extra := _extra_of(str(error.name))):
+        said += f": it comes with the extra {extra} (pip install 'conceptnb[{extra}]')"
     if isinstance(error, ValueError | OSError | ImportError):
         return said, 2
     urls = importlib.metadata.metadata("conceptnb").get_all("Project-URL") or [""]
@@ -117,6 +119,15 @@ def _in_one_line(error: Exception, words: Sequence[str]) -> tuple[str, int]:
         f"{urls[0].split(', ')[-1]}/issues with what CONCEPTNB_DEBUG=1 shows",
         1,
     )
+
+
+def _extra_of(module: str) -> str:
+    """Return the first extra that brings a module, or nothing."""
+    name = module.partition(".")[0].lower()
+    for line in importlib.metadata.requires("conceptnb") or []:
+        if found := re.match(rf"{name}(\b|_).*extra == .(\w+)", line.lower().replace("-", "_")):
+            return found[2]
+    return ""
 
 
 def _parser_of_words(commands: Sequence[_Command]) -> argparse.ArgumentParser:

@@ -305,3 +305,41 @@ def test_arguments_are_refused_before_torch_is_imported(folder):
     assert done.returncode == 0, done.stderr
     assert len(done.stderr.splitlines()) == len(faults)
     assert np.char.startswith(done.stderr.splitlines(), "conceptnb ").all()
+
+
+@pytest.mark.parametrize(
+    ("lacks", "extra", "words"),
+    [
+        ("torch", "torch", ["learn", "beans.csv", "--out", "report"]),
+        ("torch", "torch", ["train-clip", "vit", "--steps", "1", "--out", "x.safetensors"]),
+        ("transformers", "steering", typed("steer")),
+        ("open_clip", "clip", ["reproduce", "clip", *SMALL, "--out", "x"]),
+    ],
+)
+def test_a_library_that_is_not_installed_is_named_with_its_extra(lacks, extra, words, folder):
+    code = (
+        "import sys; from conceptnb.cli import main\n"
+        "class Lacks:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.split('.')[0] == sys.argv[1]:\n"
+        "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
+        "sys.meta_path.insert(0, Lacks())\n"
+        "sys.exit(main(sys.argv[2:]))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, lacks, *words],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    said = done.stderr.splitlines()[-1]
+    assert f"No module named '{lacks}" in said
+    assert f"pip install 'conceptnb[{extra}]'" in said
+
+
+def test_every_extra_that_a_command_names_is_on_the_page_of_the_set_up():
+    page = (ROOT / "book" / "setup.md").read_text(encoding="utf-8")
+    for extra in ("torch", "clip", "steering", "smollm", "sentences", "tunnel"):
+        assert f"[{extra}]" in page

@@ -1,11 +1,12 @@
 """A table of environments -> learned concepts, checks, and warnings (Problem 1, Appendix F)."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import KDTree
 from sklearn.metrics import roc_auc_score
@@ -14,6 +15,7 @@ from conceptnb.core.scores import match_columns
 from conceptnb.core.table_files import numbers, read_table, require_columns
 from conceptnb.core.validation import Array, as_points
 from conceptnb.learning.learner import ConceptLearner
+from conceptnb.learning.model import Whitening
 
 FEWEST_ROWS = 20
 """Rows that an environment needs, so that it can be split."""
@@ -62,7 +64,8 @@ class EnvironmentTable:
             for at, rest in ((0, slice(1, None)), (-1, slice(None, -1))):
                 middle = np.repeat(values[rest], counts[rest])
                 gap = abs(values[at] - values[rest][at])
-                if counts[at] >= 3 and len(values) > 10 and gap > 2 * np.ptp(middle):
+                nines = {*f"{abs(values[at]):g}"} == {"9"} and abs(values[at]) > 9
+                if (counts[at] >= 3 or nines) and len(values) > 10 and gap > 2 * np.ptp(middle):
                     said.append(
                         f"{name!r} is {values[at]:g} in {counts[at]} rows, far from all its other "
                         "values: a code for missing ones? Remove these rows (--missing)."
@@ -186,6 +189,7 @@ def learn_concepts(
     looked_for: Mapping[str, Sequence[str]],
     *,
     encoder: str = "linear",
+    components: Sequence[int] = (),
     seed: int = 0,
 ) -> ConceptReport:
     """Learn the concepts that environments were collected by, and check what can be checked.
@@ -197,6 +201,9 @@ def learn_concepts(
     encoder : {"linear", "mlp"}
         What the inverse of the mixing is taken to be. Start with linear: an affine map finds
         what there is to find in good features, and is much harder to fool.
+    components : sequence of int
+        Numbers of principal components of the standardised columns to try: the fit with the lowest
+        held-out loss is kept. By default all columns are learned from.
     seed : int
         Of the split into halves and of the fits.
 
@@ -206,23 +213,48 @@ def learn_concepts(
         If `looked_for` does not name exactly the environments of the table.
     """
     concepts, targets = _targets(table, looked_for)
+    least, most = len(concepts), table.X.shape[1]
+    if bad := [k for k in components if not least <= k <= most]:
+        raise ValueError(
+            f"components={bad} must lie between {least} (concepts) and {most} (columns)"
+        )
 
-    def fit(rows: NDArray[np.intp]) -> ConceptLearner:
+    def fit(rows: NDArray[np.intp], kept: int | None) -> ConceptLearner:
         learner = ConceptLearner(len(concepts), targets=targets, encoder=encoder, random_state=seed)
-        return learner.fit(table.X[rows], table.environment[rows])
+        return _fit_in_components(learner, table.X[rows], table.environment[rows], kept)
 
     order = np.random.default_rng(seed).permutation(len(table.X))
     halves = [np.sort(order[::2]), np.sort(order[1::2])]
-    learners = [fit(half) for half in halves]
+    tried = {kept: fit(np.arange(len(table.X)), kept) for kept in (*components,) or (None,)}
+    best = min(tried, key=lambda kept: tried[kept].held_out_loss_)
+    learners = [fit(half, best) for half in halves]
     separation = _separation(table, learners, halves)
     first, second = (learner.transform(table.X) for learner in learners)
     found = match_columns(first, second)
     agreement = {concepts[i]: float(abs(r)) for i, r in zip(found[0], found[2], strict=True)}
-    report = ConceptReport(table, concepts, fit(np.arange(len(table.X))), separation, agreement)
+    report = ConceptReport(table, concepts, tried[best], separation, agreement)
     report.warnings.extend([*table.suspicious_columns(), *_about_design(targets, concepts)])
     report.warnings.extend([*_about_data(report), *_about_support(table)])
     report.warnings.extend(_about_valuations(report, targets))
     return report
+
+
+def _fit_in_components(
+    learner: ConceptLearner, X: Array, environment: NDArray[np.intp], kept: int | None
+) -> ConceptLearner:
+    """Fit to the leading principal components of X, or to X: what is returned takes X's columns."""
+    if kept is None:
+        return learner.fit(X, environment)
+    mean, unit = X.mean(axis=0), np.where(np.ptp(X, axis=0) > 0, X.std(axis=0), 1.0)
+    axes = np.linalg.svd((X - mean) / unit, full_matrices=False)[2][:kept].T / unit[:, None]
+    fitted = learner.fit((X - mean) @ axes, environment)._fit
+    inner = fitted.whitening
+    assert inner is not None
+    back, into = (torch.as_tensor(a).to(inner.mean) for a in (axes * unit[:, None] ** 2, axes))
+    mean = torch.as_tensor(mean).to(inner.mean) + inner.mean @ back.T
+    learner._fit = replace(fitted, whitening=Whitening(mean, into @ inner.matrix))
+    learner.n_features_in_ = X.shape[1]
+    return learner
 
 
 def _targets(
@@ -234,7 +266,10 @@ def _targets(
             f"looked_for names {sorted(looked_for)}; give what was looked for in each of "
             f"{sorted(expected)} (all but the base)"
         )
-    if bad := [e for e, names in looked_for.items() if isinstance(names, str) or not names]:
+    bad = [
+        e for e, c in looked_for.items() if isinstance(c, str) or not all(map(str.strip, c or " "))
+    ]
+    if bad:
         raise ValueError(f"looked_for of {bad} must be a list of at least one concept's name")
     concepts = list(dict.fromkeys(c for e in expected for c in looked_for[e]))
     return concepts, np.array([[c in looked_for[e] for c in concepts] for e in expected])
@@ -308,7 +343,7 @@ def _about_data(report: ConceptReport) -> Iterator[str]:
         if value < 0.9:
             yield (
                 f"Two halves of the data disagree about {concept!r} (correlation {value:.2f}): do "
-                "not use its valuations."
+                "not use its valuations. More rows or fewer components (--components) may help."
             )
 
 

@@ -42,6 +42,8 @@ _OPTIONS: Options = (
      {"nargs": "*", "metavar": "CODE"}),
     ("--ids", "not to learn from", _SEVERAL | _COLUMN),
     ("--encoder", "(default: linear)", {"choices": ("linear", "mlp"), "default": "linear"}),
+    ("--components", "numbers of principal components to try, chosen by held-out loss (default: "
+     "learn from all columns)", {"type": int, "nargs": "+", "default": [], "metavar": "K"}),
 )  # fmt: skip
 _COMMON: Options = (
     ("--out", "folder to write", {"type": Path, "required": True, "metavar": "DIR"}),
@@ -81,7 +83,9 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
         notes.append(f"The first environment, {base!r}, is taken as the base. Say it with --base.")
     notes += table.suspicious_columns()
     print(*(f"warning: {line}\n" for line in notes), sep="", end="", flush=True)
-    report = learn_concepts(table, looked_for, encoder=args.encoder, seed=args.seed)
+    report = learn_concepts(
+        table, looked_for, encoder=args.encoder, components=args.components, seed=args.seed
+    )
     report.learner.save(args.out / "concepts.safetensors")
     code = _fill("apply.txt", columns=table.columns, concepts=report.concepts)
     found = pd.DataFrame(report.valuations, columns=report.concepts)
@@ -166,7 +170,7 @@ def _only_array(path: Path) -> Array:
 def _numbers(cells: pd.DataFrame, path: Path, codes: Sequence[str] | None) -> pd.DataFrame:
     """Return cells as numbers, NaN where a value is missing and `codes` say that this may be."""
     found = cells.apply(pd.to_numeric, errors="coerce").astype(float)
-    text = cells.astype(str).apply(lambda column: column.str.strip())
+    text = cells.map(lambda cell: str(cell).strip())
     lost = text.apply(lambda column: column.str.lower().isin(_MISSING)) & found.isna()
     given = lost | text.isin(codes or [])
     for code in pd.to_numeric(pd.Series(codes or [], dtype=object), errors="coerce").dropna():
@@ -210,7 +214,8 @@ def _learned_page(report: "ConceptReport", source: str, command: str, code: str)
         },
         title=f"Concepts learned from {source}",
         lead=f"{len(table.X):,} rows of {table.X.shape[1]} columns, in {len(table.names)} "
-        f"environments; the base is {table.names[0]}.",
+        f"environments; the base is {table.names[0]}. Learned in "
+        f"{report.learner._fit.whitening.matrix.shape[-1]} dimensions.",  # type: ignore[union-attr]
         warnings=report.warnings,
         none="No warning. That does not prove that the concepts are right: both halves can lead to "
         "the same mixture of concepts.",

@@ -81,15 +81,17 @@ class Intervention:
     ) -> Iterator[None]:
         """Steer ``model`` inside a ``with`` block.
 
-        On leaving, by the end or by an error, every hook is gone and the model
-        computes what it computed before, bit for bit: no weight is touched.
+        On leaving, by the end or by an error, every hook is gone and the model computes what it
+        computed before, bit for bit: no weight is touched. Hooks are the model's: every thread that
+        runs it meanwhile is steered. Give each thread a model of its own.
 
         Parameters
         ----------
         positions : str or Tensor of bool
             ``"all"`` edits every position. ``"last"`` edits the last token of each text, wherever
-            the padding is; under ``generate`` that is the end of the prompt and then every new
-            token. A boolean tensor (batch, positions) edits where it is true.
+            the padding is; under ``generate`` with a cache that is the end of the prompt and then
+            every new token, but where a pass runs several new tokens (no cache, prompts in chunks,
+            assistants, prompt lookup) the last of these. Or a boolean tensor (batch, positions).
 
         Raises
         ------

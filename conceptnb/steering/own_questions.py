@@ -12,6 +12,7 @@ from conceptnb.steering.comparison import Fold, Settings
 from conceptnb.steering.intervention import Intervention
 from conceptnb.steering.questions import Question, check_questions
 from conceptnb.steering.scoring import ChoiceScores, choice_scores
+from conceptnb.steering.spans import Encoded, encode_questions
 from conceptnb.steering.steer import SteeringVector
 from conceptnb.steering.techniques import MASS_MEAN, MATRIX, TECHNIQUES, Training
 from conceptnb.steering.truth_directions import mass_mean
@@ -98,6 +99,7 @@ def steer_questions(
     if not np.isfinite(alpha) or n_heads < 1:
         raise ValueError(f"alpha={alpha} has to be finite, and n_heads={n_heads} 1 or more")
     _refuse_what_is_steered_wrongly(model)
+    _refuse_long_prompts(model, encode_questions(tokenizer, known))
     activations = collect_activations(model, tokenizer, known)
     settings = Settings(heads=(n_heads,), alphas=(alpha,))
     answered: dict[str, dict[str, np.ndarray]] = {name: {} for name in (NOT_STEERED, *techniques)}
@@ -137,6 +139,17 @@ def _refuse_what_is_steered_wrongly(model: PreTrainedModel) -> None:
     for reason, holds in reasons.items():
         if holds:
             raise ValueError(f"model: this {type(model).__name__} {reason}")
+
+
+def _refuse_long_prompts(model: PreTrainedModel, encoded: Sequence[Sequence[Encoded]]) -> None:
+    """Raise ValueError where a prompt and its answer are longer than the model's positions."""
+    most = getattr(model.config.get_text_config(), "max_position_embeddings", None) or np.inf
+    for number, pairs in enumerate(encoded, start=1):
+        if (length := max(len(pair.ids) for pair in pairs)) > most:
+            raise ValueError(
+                f"question {number} with its longest answer has {length} tokens, and this "
+                f"{type(model).__name__} reads {most}: shorten it, or what stands before it"
+            )
 
 
 def _about_questions(

@@ -13,6 +13,7 @@ import importlib
 import json
 import math
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -48,6 +49,11 @@ class Task:
         """Return a hash of what the rows depend on: code, data and arguments."""
         code = closure([self.compute.__module__])
         call = json.dumps([code, self.compute.__qualname__, self.arguments], sort_keys=True)
+        named = map(
+            Path, re.findall(r'"([^"]+\.\w+)"', json.dumps(self.arguments, ensure_ascii=False))
+        )
+        for file in filter(Path.is_file, named):  # such as weights
+            call += hashlib.sha256(file.read_bytes()).hexdigest()
         return hashlib.sha256(call.encode()).hexdigest()[:24]
 
     def but(self, **changes: Any) -> Task:
@@ -155,7 +161,7 @@ def run(plan: Plan, command: str, path: Path, checkpoints: Path | None = None) -
     # A study's largest settings come last: begun first, they leave no worker idle at the end.
     done = parallel(delayed(_keyed)(key, task) for key, task in reversed(missing.items()))
     for key, rows, seconds in tqdm(done, desc=path.stem, total=len(missing), unit="task"):
-        parts[key] = {"rows": rows, "cpu_seconds": seconds}
+        parts[key] = {"rows": rows, "cpu_seconds": seconds, "sha256": _hash_rows(rows)}
         write_text(files[key], json.dumps(parts[key]))
     runs = [row for key in tasks for row in parts[key]["rows"]]
     result = results.with_provenance(
@@ -266,9 +272,15 @@ def _keyed(key: str, task: Task) -> tuple[str, list[Row], float]:
     return key, *task()
 
 
+def _hash_rows(rows: list[Row]) -> str:
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
+
+
 def _read_part(path: Path) -> dict[str, Any]:
     try:
         part = json.loads(path.read_text(encoding="utf-8"))
+        if part.get("sha256") not in (None, _hash_rows(part["rows"])):
+            raise ValueError("its rows were changed")
         return {"rows": list(part["rows"]), "cpu_seconds": float(part["cpu_seconds"])}
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is damaged ({error}): delete it to compute it again") from None

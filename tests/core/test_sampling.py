@@ -101,6 +101,14 @@ def test_information_is_the_mean_of_the_log_odds(design):
     assert information(base, concept, variance / 2) > information(base, concept, variance) > 0
 
 
+def test_information_grows_by_a_constant_each_time_the_window_shrinks_a_thousandfold():
+    """Half the log of the ratio of the variances, however narrow the window is."""
+    base = random_mixture(3, np.random.default_rng(0))
+    for concept in (Concept([[1.0, 0.0, 0.0]], [0.3]), Concept([[1.0, 0.0, 0.0]], [-3.0])):
+        found = [information(base, concept, variance) for variance in (1e-9, 1e-12, 1e-15)]
+        np.testing.assert_allclose(np.diff(found), np.log(1000) / 2, rtol=1e-3)
+
+
 def test_conditioning_in_turn_is_conditioning_at_once():
     """Orthogonal or not, the product in (2) does not care for the order of its factors."""
     base, concept, variance, rng = one_design(5, 2, 0.3)

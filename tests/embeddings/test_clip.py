@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from joblib import parallel_config
+from safetensors.torch import load_file
 
 pytest.importorskip("open_clip")
 import open_clip
@@ -23,7 +24,6 @@ from conceptnb.cli import main
 from conceptnb.embeddings import clip, shapes3d
 from conceptnb.embeddings.clip import batches
 from conceptnb.embeddings.shapes3d.factors import FACTORS, SIZES
-from conceptnb.studies.commands import train_clip
 
 
 class FixedModel:
@@ -230,6 +230,10 @@ def test_the_command_trains_and_records_what_it_took(tmp_path, monkeypatch, caps
     monkeypatch.chdir(tmp_path)
     command = ["train-clip", "vit", "--steps", "2", "--checkpoint", "half.pt"]
     assert main(command) == 0
+    written, shipped = (load_file(f) for f in ("shapes-vit.safetensors", clip.WEIGHTS["vit"]))
+    assert {k: (v.dtype, v.shape) for k, v in written.items()} == {
+        k: (v.dtype, v.shape) for k, v in shipped.items()
+    }
     assert clip.load_clip("shapes-vit.safetensors").dimension == 64
     record = json.loads((tmp_path / "shapes-vit.json").read_text())
     assert (record["steps"], record["command"]) == (2, "conceptnb train-clip vit --steps 2")
@@ -255,7 +259,7 @@ def test_shipped_weights_are_small_and_load(kind, tmp_path):
     assert path.stat().st_size < 3e6
     model = clip.load_clip(f"small-{kind}")
     copy = tmp_path / f"shapes-{kind}.safetensors"
-    train_clip._save_weights(model.model, copy)
+    copy.write_bytes(path.read_bytes())
     images = shapes3d.RenderedShapes(32).images([0, 1000])
     np.testing.assert_allclose(
         clip.load_clip(copy).embed_images(images), model.embed_images(images), rtol=1e-5
@@ -366,7 +370,19 @@ def test_a_cache_that_does_not_fit_is_refused(tmp_path, monkeypatch):
         clip.embed_images(other, shapes, index, **options)
     with pytest.raises(ValueError, match="holds embeddings of other shard_size"):
         clip.embed_images(FixedModel(), shapes, index, shard_size=3, **options)
-    next(tmp_path.glob("*.json")).write_text("{")
+    state = next(tmp_path.glob("*.json"))
+    record, [array] = json.loads(state.read_text()), tmp_path.glob("*.npy")
+    expected = np.load(array)
+    np.save(array, np.zeros_like(expected))
+    for done in ([99], []):  # of no shard: everything is embedded, and no row of zeros remains
+        state.write_text(json.dumps(record | {"done": done}))
+        np.testing.assert_array_equal(
+            clip.embed_images(FixedModel(), shapes, index, **options), expected
+        )
+    state.write_text(json.dumps(record | {"done": 99}))
+    with pytest.raises(ValueError, match="no readable record"):
+        clip.embed_images(FixedModel(), shapes, index, **options)
+    state.write_text("{")
     with pytest.raises(ValueError, match="no readable record"):
         clip.embed_images(FixedModel(), shapes, index, **options)
     free = namedtuple("Usage", "free")(100)

@@ -106,6 +106,14 @@ def test_bad_lists_are_refused(folder, tmp_path):
         read_images(folder, folder / "labels.csv", column="picture")
 
 
+def test_measurements_are_no_labels_until_they_are_put_into_classes():
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match=r"column 'weight'.*put them into a few classes first"):
+        learn_directions(
+            rng.normal(size=(60, 3)), pd.DataFrame({"weight": rng.normal(size=60)}), np.asarray
+        )
+
+
 def test_an_embedding_has_to_have_a_row_for_each_image(folder):
     images = read_images(folder, folder / "labels.csv")
     with pytest.raises(ValueError, match="embed returned 3 rows for 480 images"):

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_digits
 
 from conceptnb.core import example_data as examples
 from conceptnb.core.concepts import random_atoms
@@ -13,6 +14,7 @@ from conceptnb.core.design import EnvironmentDesign
 from conceptnb.core.distributions import random_mixture
 from conceptnb.core.problems import sample_environments
 from conceptnb.core.scores import mcc
+from conceptnb.learning import ConceptLearner
 from conceptnb.learning.environment_tables import (
     _about_design,
     _about_support,
@@ -109,6 +111,24 @@ def test_columns_that_are_no_measurements_are_named(learned):
     assert all("numbers the rows" in line for line in said[2:])
 
 
+@pytest.mark.parametrize("code", [-99, 999, -999, -9999, 9999])
+def test_a_single_code_of_nines_is_named_and_a_single_far_value_is_not(code):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 2))
+    X[3, 0], X[5, 1] = code, code + 2.5
+    [said] = from_arrays(X, ["any", "dark"] * 40, "any", columns=["a", "b"]).suspicious_columns()
+    assert said.startswith(f"'a' is {code} in 1 rows, far from all its other values")
+
+
+def test_a_lognormal_column_is_read_without_an_override(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"environment": ["any", "dark"] * 1000, "a": rng.lognormal(0, 2.5, 2000)})
+    rows.to_csv(tmp_path / "mine.csv", index=False)
+    table = read_environments(tmp_path / "mine.csv", base="any")
+    np.testing.assert_allclose(table.X[:, 0], rows["a"])
+    assert table.suspicious_columns() == []
+
+
 def test_names_of_columns_and_environments_are_checked():
     with pytest.raises(ValueError, match=r"each of X's 2 columns its own name"):
         from_arrays(np.eye(80)[:, :2], ["any", "dark"] * 40, "any", columns=["a", "a"])
@@ -197,6 +217,9 @@ def test_what_was_looked_for_has_to_name_every_environment():
         learn_concepts(table, {"light": ["roast"]})
     with pytest.raises(ValueError, match="must be a list"):
         learn_concepts(table, {"dark": "roast"})
+    for empty in ([], [""], ["roast", " "]):
+        with pytest.raises(ValueError, match=r"looked_for of \['dark'\] must be a list"):
+            learn_concepts(table, {"dark": empty})
 
 
 @pytest.mark.slow
@@ -206,3 +229,55 @@ def test_the_template_runs(tmp_path, monkeypatch, capsys):
     runpy.run_path(str(TEMPLATE), run_name="__main__")
     assert "separation" in capsys.readouterr().out
     assert {path.name for path in tmp_path.iterdir()} >= {"valuations.png", "concepts.safetensors"}
+
+
+@pytest.fixture(scope="module")
+def digits():
+    """Scikit-learn's digits, of which environments select by ink and by where it is."""
+    X = load_digits().data
+    X = X[:, X.std(axis=0) > 0]
+    truth = np.column_stack([X.sum(axis=1), X[:, : X.shape[1] // 2].sum(axis=1) / X.sum(axis=1)])
+    standard = (truth - truth.mean(axis=0)) / truth.std(axis=0)
+    rng = np.random.default_rng(0)
+    rows, labels = [rng.permutation(len(X))[:900]], ["any"] * 900
+    for name, k, side in (("dark", 0, 1), ("light", 0, -1), ("top", 1, 1), ("bottom", 1, -1)):
+        weight = np.exp(side * standard[:, k])
+        rows.append(rng.choice(len(X), 600, replace=False, p=weight / weight.sum()))
+        labels += [name] * 600
+    chosen = np.concatenate(rows)
+    looked = {"dark": ["ink"], "light": ["ink"], "top": ["place"], "bottom": ["place"]}
+    return from_arrays(X[chosen], labels, "any"), looked, truth[chosen]
+
+
+def test_components_make_halves_agree_where_there_are_many_columns(digits, tmp_path):
+    table, looked, truth = digits
+    plain = learn_concepts(table, looked)
+    few = learn_concepts(table, looked, components=[5, 20])
+    assert any("fewer components" in line for line in plain.warnings)
+    for concept in ("ink", "place"):
+        assert few.agreement[concept] > plain.agreement[concept] + 0.2
+    assert mcc(truth, few.valuations) > mcc(truth, plain.valuations) + 0.02
+    # The one with the lowest held-out loss was kept, and it takes the table's own columns.
+    other = learn_concepts(table, looked, components=[5]).learner
+    assert few.learner.held_out_loss_ < other.held_out_loss_
+    few.learner.save(tmp_path / "concepts.safetensors")
+    loaded = ConceptLearner.load(tmp_path / "concepts.safetensors")
+    np.testing.assert_allclose(loaded.transform(table.X), few.valuations, rtol=1e-6)
+    assert loaded.n_features_in_ == table.X.shape[1]
+
+
+def test_as_many_components_as_columns_change_nothing(learned):
+    _, _, report = learned
+    every = learn_concepts(report.table, examples.LOOKED_FOR, components=[6])
+    assert mcc(report.valuations, every.valuations) > 0.9999
+    moved = from_arrays(
+        report.table.X * 1000 + 5, [report.table.names[e] for e in report.table.environment], "any"
+    )
+    again = learn_concepts(moved, examples.LOOKED_FOR, components=[3])
+    here = learn_concepts(report.table, examples.LOOKED_FOR, components=[3])
+    assert mcc(here.valuations, again.valuations) > 0.9999
+    for wrong in (1, 7):
+        with pytest.raises(
+            ValueError, match=rf"components=\[{wrong}\] must lie between 2 .* and 6"
+        ):
+            learn_concepts(report.table, examples.LOOKED_FOR, components=[3, wrong])

@@ -167,3 +167,97 @@ def test_tables_that_do_not_fit_together_are_refused(tmp_path, capsys, monkeypat
     ]:
         assert main(["learn", *files, "--out", "r"]) == 2
         assert said in capsys.readouterr().err
+
+
+def test_parquet_needs_a_reader_and_says_which(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for library in ("pyarrow", "fastparquet"):
+        monkeypatch.setitem(sys.modules, library, None)
+    Path("mine.parquet").write_bytes(b"PAR1")
+    assert main(["learn", "mine.parquet", "--out", "r"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("conceptnb learn: mine.parquet cannot be read as a table")
+    assert "pyarrow" in said and said.endswith("save it as CSV\n")
+    assert said.count("\n") == 1
+
+
+def parquet(monkeypatch, frame):
+    """Let pandas find this frame in a parquet file, whatever is installed."""
+    Path("mine.parquet").write_bytes(b"PAR1")
+    monkeypatch.setattr(pd, "read_parquet", lambda path: frame)
+
+
+def test_a_parquet_file_is_learned_from_as_its_csv_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_environments("mine.csv", rows=40)
+    words = ["--looked-for", *LOOKED, "--base", "any"]
+    assert main(["learn", "mine.csv", "--out", "a", *words]) == 0
+    parquet(monkeypatch, pd.read_csv("mine.csv"))
+    assert main(["learn", "mine.parquet", "--out", "b", *words]) == 0
+    first, second = (pd.read_csv(f"{out}/valuations.csv") for out in "ab")
+    pd.testing.assert_frame_equal(first, second)
+
+
+def test_components_are_chosen_by_held_out_loss(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    truth = write_environments("beans.csv")
+    words = ["learn", "beans.csv", "--looked-for", *LOOKED, "--components"]
+    assert main([*words, "2", "5", "--out", "r"]) == 0
+    page = Page(Path("r/report.html").read_text(encoding="utf-8"))
+    kept = int(re.search(r"Learned in (\d+) dimensions", page.text.replace("\n", " "))[1])
+    assert kept in (2, 4)  # of five components, one is a sum of the others
+    assert "--components 2 5" in page.text
+    done = subprocess.run(
+        [sys.executable, "r/apply.py", "beans.csv"],
+        capture_output=True, text=True, check=True,
+        env={"PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+    )  # fmt: skip
+    Path("found.csv").write_text(done.stdout)
+    found, kept = pd.read_csv("found.csv"), pd.read_csv("r/valuations.csv")
+    np.testing.assert_allclose(found, kept.iloc[:, 1:], atol=1e-5)
+    assert mcc(truth, found) > 0.9
+    assert main([*words, "9", "--out", "s"]) == 2
+    assert "components=[9] must lie between 2 (concepts) and 6 (columns)" in capsys.readouterr().err
+
+
+def test_gaps_and_columns_without_names_in_a_parquet_file(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = np.random.default_rng(0).normal(size=(80, 3))
+    rows[4, 1] = np.nan
+    frame = pd.DataFrame(rows).assign(environment=["any", "dark"] * 40)
+    parquet(monkeypatch, frame)
+    assert main(["learn", "mine.parquet", "--out", "r"]) == 2
+    said = capsys.readouterr().err
+    assert "mine.parquet, column '1', row 6: 'nan' is no number" in said and "--missing" in said
+    assert main(["learn", "mine.parquet", "--out", "r", "--missing"]) == 0
+    assert len(pd.read_csv("r/valuations.csv")) == 79
+    for name, part in frame.groupby("environment"):
+        np.save(f"{name}.npy", part[[0, 1, 2]].to_numpy())
+    assert main(["learn", "any.npy", "dark.npy", "--out", "s"]) == 2
+    assert "any.npy, column 'x1', row 4: 'nan' is no number" in capsys.readouterr().err
+
+
+def test_a_real_parquet_file(tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow")
+    monkeypatch.chdir(tmp_path)
+    write_environments("mine.csv", rows=40)
+    pd.read_csv("mine.csv").to_parquet("mine.parquet")
+    assert main(["learn", "mine.parquet", "--out", "r"]) == 0
+
+
+def test_names_with_half_a_formula_are_drawn_as_they_are(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = np.random.default_rng(0).normal(size=(80, 3))
+    frame = pd.DataFrame(rows, columns=["$x", "b$_", "$\\frac{c$"])
+    frame.assign(environment=["$any_{", "dark"] * 40).to_csv("mine.csv", index=False)
+    assert main(["learn", "mine.csv", "--out", "r", "--looked-for", "dark=$\\frac{x$"]) == 0
+    assert "$\\frac{x$" in Page(Path("r/report.html").read_text(encoding="utf-8")).text
+
+
+def test_a_concept_without_a_name_is_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.csv").write_text(GOOD)
+    for concepts in ("", "a,,b", "a, "):
+        words = ["learn", "mine.csv", "--out", "r", "--looked-for", f"dark={concepts}"]
+        assert main(words) == 2
+        assert "looked_for of ['dark'] must be a list" in capsys.readouterr().err

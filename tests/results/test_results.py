@@ -214,3 +214,10 @@ def test_cells_read_as_people_read_them(value, text):
 )
 def test_fixed_decimals_never_round_something_to_nothing(value, text):
     assert _show(value, ".3f").replace("\N{NO-BREAK SPACE}", " ") == text
+
+
+def test_an_installed_package_keeps_its_results_in_the_working_folder(tmp_path, monkeypatch):
+    assert store.folder() == store._CHECKOUT / "results"
+    monkeypatch.setattr(store, "_CHECKOUT", tmp_path / "site-packages")
+    monkeypatch.chdir(tmp_path)
+    assert store.folder() == tmp_path / "results"

@@ -97,3 +97,16 @@ def test_activations_divergence_and_text_are_those_of_the_whole_model(pair, toke
     assert kl[0] > 0
     said, again = (generate_answers(m, tokenizer, questions, steer) for m in pair)
     assert said == again
+
+
+@torch.no_grad()
+def test_weights_that_wait_outside_the_model_are_steered_as_they_are_inside(tokenizer, corpus):
+    accelerate = pytest.importorskip("accelerate")
+    whole, away = (build("llama", len(tokenizer)) for _ in range(2))
+    away = accelerate.cpu_offload(away, execution_device=torch.device("cpu"))
+    assert all(parameter.device.type == "meta" for parameter in away.parameters())
+    questions = corpus.questions()[::24]
+    steer = Intervention(torch.randn(find_heads(whole).shape))
+    one, other = (AnswerScorer(m, tokenizer, questions).score(steer) for m in (whole, away))
+    for question in questions:
+        np.testing.assert_allclose(one[question.id], other[question.id], atol=1e-5)

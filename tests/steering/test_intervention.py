@@ -1,5 +1,8 @@
 """Interventions on tiny random models of every family."""
 
+import copy
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 from transformers import T5Config, T5ForConditionalGeneration
@@ -194,3 +197,29 @@ def test_errors_say_what_to_do(llama, models):
     )
     with pytest.raises(ValueError, match="decoder-only"):
         find_heads(encoder_decoder)
+
+
+def test_every_thread_that_runs_the_model_is_steered(llama):
+    """As the documentation of `apply` says; a model of its own leaves a thread alone."""
+    ids, own = tokens(llama), copy.deepcopy(llama)
+    before = logits(llama, ids)
+    with ThreadPoolExecutor(1) as other, Intervention(offsets(llama)).apply(llama):
+        steered, plain = (other.submit(logits, m, ids).result() for m in (llama, own))
+    assert (steered - before).abs().max() > 1e-2
+    assert torch.equal(plain, before)
+    assert torch.equal(logits(llama, ids), before)
+
+
+def test_the_last_position_is_that_of_each_pass(llama):
+    """A pass over two new tokens edits the second of them, with a past and without one."""
+    ids, steer = tokens(llama, (1, 7)), Intervention(offsets(llama))
+    edited = torch.arange(7)[None] == 6
+    with steer.apply(llama, edited):
+        expected = logits(llama, ids)[:, -1]
+    with steer.apply(llama, "last"):
+        torch.testing.assert_close(logits(llama, ids)[:, -1], expected)
+    with torch.no_grad():
+        past = llama(input_ids=ids[:, :5], use_cache=True).past_key_values
+    with steer.apply(llama, "last"):
+        found = logits(llama, ids[:, 5:], past_key_values=past, attention_mask=torch.ones_like(ids))
+    torch.testing.assert_close(found[:, -1], expected, atol=1e-5, rtol=1e-4)

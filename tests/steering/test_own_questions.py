@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from conceptnb.cli import main
 from conceptnb.steering.own_questions import NOT_STEERED, paired_gain, steer_questions
 from conceptnb.steering.questions import Question, read_questions, write_questions
 from conceptnb.steering.small_models import load_small_model, small_models
@@ -118,6 +119,21 @@ def test_what_cannot_be_steered_is_refused(small):
     for wrong in ({"alpha": float("nan")}, {"alpha": float("inf")}, {"n_heads": 0}):
         with pytest.raises(ValueError, match="has to be finite, and n_heads"):
             steer_questions(corpus.questions(), model, tokenizer, **wrong)
+
+
+def test_prompts_longer_than_the_model_reads_are_refused_by_name(small, tmp_path, capsys):
+    corpus, model, tokenizer = small
+    questions = corpus.questions()[:16]
+    long = copy.deepcopy(questions[11])
+    long = Question(long.id, f"{long.text} " * 200, long.answers, long.true)
+    with pytest.raises(
+        ValueError, match=r"question 12 with its longest answer has \d+ tokens.*256"
+    ):
+        steer_questions([*questions[:11], long, *questions[12:]], model, tokenizer)
+    write_questions([long], tmp_path / "q.csv")
+    words = ["score", "--model", str(small_models()["no-source", 0]), "--data"]
+    assert main([*words, str(tmp_path / "q.csv")]) == 2
+    assert "question 1 with its longest answer" in capsys.readouterr().err
 
 
 def _in_training(model):

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import ByteLevelBPETokenizer
-from transformers import PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerFast, RobertaConfig, RobertaForCausalLM
 
 from conceptnb.steering.attention import find_heads
 from conceptnb.steering.divergence import NeutralTexts
@@ -157,6 +157,15 @@ def test_a_model_that_does_not_follow_the_mask_is_refused(tokenizer, questions, 
     deaf.forward = lambda attention_mask=None, **rest: forward(**rest)
     with pytest.raises(ValueError, match="does not follow an attention mask"):
         AnswerScorer(deaf, tokenizer, questions)
+
+
+def test_a_model_that_counts_positions_from_its_padding_is_refused(tokenizer, questions):
+    settings = RobertaConfig(
+        vocab_size=len(tokenizer), hidden_size=16, intermediate_size=16, num_hidden_layers=2,
+        num_attention_heads=2, max_position_embeddings=128, is_decoder=True,
+    )  # fmt: skip
+    with pytest.raises(ValueError, match="RobertaForCausalLM (does not follow|counts)"):
+        AnswerScorer(RobertaForCausalLM(settings).eval(), tokenizer, questions)
 
 
 def scores_by_hand(question, p):

@@ -106,6 +106,37 @@ def test_a_damaged_task_is_refused_by_name(study, tmp_path):
         runner.reproduce("demo", ["--out", str(tmp_path / "two.json"), *words])
 
 
+def test_a_task_whose_rows_were_edited_is_refused_by_name(study, tmp_path):
+    folder, words = tmp_path / "parts", ["--checkpoints", str(tmp_path / "parts"), "--jobs", "1"]
+    runner.reproduce("demo", ["--out", str(tmp_path / "one.json"), *words])
+    edited = sorted(folder.iterdir())[0]
+    part = json.loads(edited.read_text(encoding="utf-8"))
+    part["rows"][0]["x_mean"] = 99.0
+    edited.write_text(json.dumps(part), encoding="utf-8")
+    with pytest.raises(ValueError, match=f"{edited.name} is damaged .its rows were changed"):
+        runner.reproduce("demo", ["--out", str(tmp_path / "two.json"), *words])
+    del part["sha256"]  # as parts were before rows had a hash
+    part["rows"][0]["x_mean"] = 0.0
+    edited.write_text(json.dumps(part), encoding="utf-8")
+    runner.reproduce("demo", ["--out", str(tmp_path / "two.json"), *words])
+
+
+def test_another_model_at_the_same_path_is_another_task(tmp_path):
+    file = tmp_path / "model.safetensors"
+    task = Task(summary, {"seed": 0, "models": ["small-vit", str(file)]})
+    keys = [task.key()]
+    for weights in (b"one", b"two"):
+        file.write_bytes(weights)
+        keys.append(task.key())
+    assert len({*keys}) == 3
+    file.write_bytes(b"one")
+    assert task.key() == keys[1]
+    assert (
+        task.but(models=["small-vit"]).key()
+        == Task(summary, {"seed": 0, "models": ["small-vit"]}).key()
+    )
+
+
 def test_other_arguments_or_other_code_are_another_task(monkeypatch):
     first, second = tasks(2)
     assert first.key() != second.key()

@@ -13,35 +13,26 @@ from conceptnb.steering.language_models import find_language_model, load_languag
 from conceptnb.steering.questions import PREFACE_FILE, Question, read_preface, read_questions
 from conceptnb.studies.runner import _check_out
 
-
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--model",
-        required=True,
-        help="smollm2-135m-instruct (extra smollm), a GGUF file, a folder, or a name on the hub",
-    )
-    parser.add_argument(
-        "--data",
-        required=True,
-        help="truthfulqa, or questions as CSV, JSON lines or a multiple-choice task (.json)",
-    )
-    parser.add_argument("--preface", type=Path, help="file with worked examples before each prompt")
-    parser.add_argument(
-        "--prompt",
-        choices=("paper", "lm-eval"),
-        default="paper",
-        help="'Q: ... A:' (default), or as lm-evaluation-harness; the latter's examples come from "
-        f"--preface or from {PREFACE_FILE} in the folder that CONCEPTNB_DATA names",
-    )
-    parser.add_argument("--limit", type=int, help="score the first questions only")
-    parser.add_argument("--memory", type=float, default=2.0, help="GB beside the model (default 2)")
-    parser.add_argument("--out", type=Path, help="file; by default the answer is printed")
-    parser.add_argument("--force", action="store_true", help="replace the file of --out")
+_OPTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("--model", "smollm2-135m-instruct (extra smollm), a GGUF file, a folder, or a name on the hub",
+     {"required": True}),
+    ("--data", "truthfulqa, or questions as CSV, JSON lines or a multiple-choice task (.json)",
+     {"required": True}),
+    ("--preface", "file with worked examples before each prompt", {"type": Path}),
+    ("--prompt", "'Q: ... A:' (default), or as lm-evaluation-harness; the latter's examples come "
+     f"from --preface or from {PREFACE_FILE} in the folder that CONCEPTNB_DATA names",
+     {"choices": ("paper", "lm-eval"), "default": "paper"}),
+    ("--limit", "score the first questions only", {"type": int}),
+    ("--memory", "GB beside the model (default 2)", {"type": float, "default": 2.0}),
+    ("--out", "file; by default the answer is printed", {"type": Path}),
+    ("--force", "replace the file of --out", {"action": "store_true"}),
+)  # fmt: skip
 
 
 def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     """Score the questions, and write or print the record."""
-    _add_options(parser)
+    for name, said, settings in _OPTIONS:
+        parser.add_argument(name, help=said, **settings)
     args = parser.parse_args(words)
     started = time.process_time()
     if args.out is not None:
@@ -55,9 +46,12 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     if importlib.util.find_spec("transformers") is None:
         raise ImportError("language models need pip install 'conceptnb[steering]'")
     source = find_language_model(args.model)
-    from conceptnb.steering.scoring import AnswerScorer, choice_scores  # noqa: PLC0415 - torch
+    from conceptnb.steering.own_questions import _refuse_long_prompts  # noqa: PLC0415 - torch
+    from conceptnb.steering.scoring import AnswerScorer, choice_scores  # noqa: PLC0415
+    from conceptnb.steering.spans import encode_questions  # noqa: PLC0415
 
     model, tokenizer = load_language_model(source)
+    _refuse_long_prompts(model, encode_questions(tokenizer, questions, preface, args.prompt))
     scorer = AnswerScorer(
         model, tokenizer, questions, preface, prompt=args.prompt, memory=args.memory
     )

@@ -4,12 +4,8 @@ import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from conceptnb.studies.runner import _check_out
-
-if TYPE_CHECKING:
-    import torch
 
 
 def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
@@ -35,6 +31,7 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     if args.checkpoint is not None:
         _check_out(args.checkpoint, replace=True, option="--checkpoint")
     import numpy as np  # noqa: PLC0415 - a command loads what it needs when it runs
+    from safetensors.torch import save_file  # noqa: PLC0415
 
     from conceptnb.core.files import write_text  # noqa: PLC0415
     from conceptnb.embeddings import clip  # noqa: PLC0415
@@ -44,7 +41,8 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     if args.checkpoint is not None and args.checkpoint.exists():
         training.load(args.checkpoint)
     training.run(args.checkpoint)
-    _save_weights(training.model, out)
+    state = training.model.state_dict().items()
+    save_file({k: (v.half() if v.is_floating_point() else v).contiguous() for k, v in state}, out)
     steps = f" --steps {args.steps}" if args.steps else ""
     record = {
         "command": f"conceptnb train-clip {args.kind}{steps}",
@@ -58,13 +56,3 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     write_text(out.with_suffix(".json"), json.dumps(record, indent=1) + "\n")
     print(f"wrote {out} and {out.with_suffix('.json')}")
     return 0
-
-
-def _save_weights(model: "torch.nn.Module", path: Path) -> None:
-    from safetensors.torch import save_file  # noqa: PLC0415
-
-    state = {
-        key: (value.half() if value.is_floating_point() else value).contiguous()
-        for key, value in model.state_dict().items()
-    }
-    save_file(state, path)
