@@ -90,26 +90,49 @@ CONFIGURATIONS = {
     "llama, bfloat16": lm("llama", dtype=torch.bfloat16),
     "llama, float16": lm("llama", dtype=torch.float16),
     "llama, linear rotary scaling": lm(
-        "llama", {**GROUPED, "rope_scaling": {"rope_type": "linear", "factor": 4.0,
-                                              "rope_theta": 1e4}}
+        "llama",
+        {**GROUPED, "rope_scaling": {"rope_type": "linear", "factor": 4.0, "rope_theta": 1e4}},
     ),
     "llama, yarn": lm(
-        "llama", {**GROUPED, "rope_scaling": {"rope_type": "yarn", "factor": 4.0,
-                                              "rope_theta": 1e4,
-                                              "original_max_position_embeddings": 32}}
+        "llama",
+        {
+            **GROUPED,
+            "rope_scaling": {
+                "rope_type": "yarn",
+                "factor": 4.0,
+                "rope_theta": 1e4,
+                "original_max_position_embeddings": 32,
+            },
+        },
     ),
     "llama, llama3 rotary": lm(
-        "llama", {**GROUPED, "rope_scaling": {
-            "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
-            "original_max_position_embeddings": 32, "rope_theta": 1e4}}
+        "llama",
+        {
+            **GROUPED,
+            "rope_scaling": {
+                "rope_type": "llama3",
+                "factor": 8.0,
+                "low_freq_factor": 1.0,
+                "high_freq_factor": 4.0,
+                "original_max_position_embeddings": 32,
+                "rope_theta": 1e4,
+            },
+        },
     ),
     "llama, dynamic rotary scaling": lm(
-        "llama", {**GROUPED, "max_position_embeddings": 16,
-                  "rope_scaling": {"rope_type": "dynamic", "factor": 4.0, "rope_theta": 1e4}}
+        "llama",
+        {
+            **GROUPED,
+            "max_position_embeddings": 16,
+            "rope_scaling": {"rope_type": "dynamic", "factor": 4.0, "rope_theta": 1e4},
+        },
     ),
     "llama, training": lm(
-        "llama", {**GROUPED, "attention_dropout": 0.5}, change="train",
-        scores="training mode", edits="training mode",
+        "llama",
+        {**GROUPED, "attention_dropout": 0.5},
+        change="train",
+        scores="training mode",
+        edits="training mode",
     ),
     "llama, torch.compile(model)": lm(
         "llama", change="compile", scores="compiled", edits="compiled"
@@ -139,15 +162,30 @@ CONFIGURATIONS = {
         "gemma2", {**WIDE, **NEAR, "attn_logit_softcapping": None, "final_logit_softcapping": None}
     ),
     "gemma3": lm("gemma3_text", {**WIDE, **NEAR}),
-    "gemma3n": lm("gemma3n_text", {**WIDE, **NEAR, "vocab_size_per_layer_input": 300,
-                                   "hidden_size_per_layer_input": 8, "num_kv_shared_layers": 0,
-                                   "laurel_rank": 4, "activation_sparsity_pattern": [0.0] * 3,
-                                   "layer_types": ["sliding_attention", "full_attention",
-                                                   "full_attention"]}),
-    "gemma4": lm("gemma4_text", {**WIDE, **NEAR, "vocab_size_per_layer_input": 300,
-                                 "hidden_size_per_layer_input": 8, "global_head_dim": 16,
-                                 "layer_types": ["sliding_attention", "full_attention",
-                                                 "full_attention"]}),
+    "gemma3n": lm(
+        "gemma3n_text",
+        {
+            **WIDE,
+            **NEAR,
+            "vocab_size_per_layer_input": 300,
+            "hidden_size_per_layer_input": 8,
+            "num_kv_shared_layers": 0,
+            "laurel_rank": 4,
+            "activation_sparsity_pattern": [0.0] * 3,
+            "layer_types": ["sliding_attention", "full_attention", "full_attention"],
+        },
+    ),
+    "gemma4": lm(
+        "gemma4_text",
+        {
+            **WIDE,
+            **NEAR,
+            "vocab_size_per_layer_input": 300,
+            "hidden_size_per_layer_input": 8,
+            "global_head_dim": 16,
+            "layer_types": ["sliding_attention", "full_attention", "full_attention"],
+        },
+    ),
     "phi": lm("phi", GROUPED, DENSE),
     "phi3": lm("phi3", GROUPED),
     "phi3, window": lm("phi3", {**GROUPED, **NEAR}),
@@ -163,8 +201,14 @@ CONFIGURATIONS = {
     "cohere2": lm("cohere2", {**GROUPED, **NEAR, "logit_scale": 1.0}),
     "granite": lm("granite"),
     "granite, multipliers": lm(
-        "granite", {**GROUPED, "attention_multiplier": 0.3, "residual_multiplier": 0.7,
-                    "logits_scaling": 2.0, "embedding_multiplier": 3.0}
+        "granite",
+        {
+            **GROUPED,
+            "attention_multiplier": 0.3,
+            "residual_multiplier": 0.7,
+            "logits_scaling": 2.0,
+            "embedding_multiplier": 3.0,
+        },
     ),
     "granitemoe": lm("granitemoe", {**GROUPED, **EXPERTS}),
     "deepseek_v2": lm("deepseek_v2", {**LATENT, **SHARED}),
@@ -187,53 +231,71 @@ CONFIGURATIONS = {
     # GPT: learned positions, ALiBi, rotation of parts
     "gpt2": lm("gpt2", GPT2, GPT),
     "gpt2, scaled by layer": lm(
-        "gpt2", {**GPT2, "scale_attn_by_inverse_layer_idx": True,
-                 "reorder_and_upcast_attn": True}, GPT
+        "gpt2",
+        {**GPT2, "scale_attn_by_inverse_layer_idx": True, "reorder_and_upcast_attn": True},
+        GPT,
     ),
     "gpt_bigcode": lm("gpt_bigcode", GPT2, GPT),
     "gpt_neo": lm(
-        "gpt_neo", {**SIZE, "num_layers": 3, "num_heads": 4, "window_size": 8,
-                    "attention_types": [[["global", "local"], 1], [["global"], 1]]},
+        "gpt_neo",
+        {
+            **SIZE,
+            "num_layers": 3,
+            "num_heads": 4,
+            "window_size": 8,
+            "attention_types": [[["global", "local"], 1], [["global"], 1]],
+        },
         "transformer.h.{}.attn.attention.out_proj",
     ),
     "gpt_neox": lm("gpt_neox", SIZE, "gpt_neox.layers.{}.attention.dense"),
     "gpt_neox, not parallel": lm(
-        "gpt_neox", {**SIZE, "use_parallel_residual": False, "rotary_pct": 1.0},
+        "gpt_neox",
+        {**SIZE, "use_parallel_residual": False, "rotary_pct": 1.0},
         "gpt_neox.layers.{}.attention.dense",
     ),
     "gptj": lm("gptj", {**GPT2, "rotary_dim": 4}, "transformer.h.{}.attn.out_proj"),
     "codegen": lm("codegen", {**GPT2, "rotary_dim": 4}, "transformer.h.{}.attn.out_proj"),
     "openai-gpt": lm("openai-gpt", GPT2, GPT, scores=MASK),
-    "ctrl": lm(
-        "ctrl", {**GPT2, "dff": 48}, "transformer.h.{}.multi_head_attention.dense"
-    ),
+    "ctrl": lm("ctrl", {**GPT2, "dff": 48}, "transformer.h.{}.multi_head_attention.dense"),
     "falcon": lm("falcon", SIZE, "transformer.h.{}.self_attention.dense"),
     "falcon, new architecture": lm(
-        "falcon", {**SIZE, "new_decoder_architecture": True, "num_kv_heads": 2},
+        "falcon",
+        {**SIZE, "new_decoder_architecture": True, "num_kv_heads": 2},
         "transformer.h.{}.self_attention.dense",
     ),
     "falcon, ALiBi": lm(
         "falcon", {**SIZE, "alibi": True}, "transformer.h.{}.self_attention.dense", scores=MASK
     ),
     "bloom": lm(
-        "bloom", {**SIZE, "n_layer": 3, "n_head": 4}, "transformer.h.{}.self_attention.dense",
+        "bloom",
+        {**SIZE, "n_layer": 3, "n_head": 4},
+        "transformer.h.{}.self_attention.dense",
         scores=MASK,
     ),
     "bloom, in slices": lm(
-        "bloom", {**SIZE, "n_layer": 3, "n_head": 4, "slow_but_exact": True, "pretraining_tp": 2},
-        "transformer.h.{}.self_attention.dense", scores=MASK, edits="slow_but_exact",
+        "bloom",
+        {**SIZE, "n_layer": 3, "n_head": 4, "slow_but_exact": True, "pretraining_tp": 2},
+        "transformer.h.{}.self_attention.dense",
+        scores=MASK,
+        edits="slow_but_exact",
     ),
     "mpt": lm(
-        "mpt", {"d_model": 32, "n_heads": 4, "n_layers": 3, "expansion_ratio": 2,
-                "max_seq_len": 128}, "transformer.blocks.{}.attn.out_proj", scores=MASK,
+        "mpt",
+        {"d_model": 32, "n_heads": 4, "n_layers": 3, "expansion_ratio": 2, "max_seq_len": 128},
+        "transformer.blocks.{}.attn.out_proj",
+        scores=MASK,
     ),
     "opt": lm("opt", {**SIZE, "ffn_dim": 48, "word_embed_proj_dim": 32}, OUT_PROJ),
     "opt, narrow embeddings": lm(
-        "opt", {**SIZE, "ffn_dim": 48, "word_embed_proj_dim": 16, "do_layer_norm_before": False},
+        "opt",
+        {**SIZE, "ffn_dim": 48, "word_embed_proj_dim": 16, "do_layer_norm_before": False},
         OUT_PROJ,
     ),
-    "xglm": lm("xglm", {**BART, "num_layers": 3, "ffn_dim": 48, "attention_heads": 4},
-               "model.layers.{}.self_attn.out_proj"),
+    "xglm": lm(
+        "xglm",
+        {**BART, "num_layers": 3, "ffn_dim": 48, "attention_heads": 4},
+        "model.layers.{}.self_attn.out_proj",
+    ),
     "biogpt": lm("biogpt", SIZE, "biogpt.layers.{}.self_attn.out_proj"),
     # Decoders that were encoders
     "bert": lm("bert", DECODER, BERT.format("bert")),
@@ -247,33 +309,78 @@ CONFIGURATIONS = {
     "mbart, decoder": lm("mbart", BART, scores=MASK, edits=BLOCKS),
     "bart": lm("bart", BART, whole=True, scores=MASK, edits="encoder"),
     "t5": lm(
-        "t5", {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 3, "num_heads": 4},
-        whole=True, scores=".", edits="decoder-only",
+        "t5",
+        {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 3, "num_heads": 4},
+        whole=True,
+        scores=".",
+        edits="decoder-only",
     ),
     # Layers without attention, or other memories than keys and values
     "mamba": lm("mamba", SIZE, scores=MASK, edits=BLOCKS),
-    "rwkv": lm("rwkv", {"hidden_size": 32, "num_hidden_layers": 3, "attention_hidden_size": 32,
-                       "intermediate_size": 48}, scores=MASK, edits="."),
-    "jamba": lm("jamba", {**MAMBA, "attn_layer_period": 2, "attn_layer_offset": 1,
-                          "use_mamba_kernels": False, **EXPERTS}, scores=".", edits=BLOCKS),
+    "rwkv": lm(
+        "rwkv",
+        {
+            "hidden_size": 32,
+            "num_hidden_layers": 3,
+            "attention_hidden_size": 32,
+            "intermediate_size": 48,
+        },
+        scores=MASK,
+        edits=".",
+    ),
+    "jamba": lm(
+        "jamba",
+        {
+            **MAMBA,
+            "attn_layer_period": 2,
+            "attn_layer_offset": 1,
+            "use_mamba_kernels": False,
+            **EXPERTS,
+        },
+        scores=".",
+        edits=BLOCKS,
+    ),
     "falcon_h1": lm("falcon_h1", MAMBA, scores="."),
     "recurrent_gemma": lm("recurrent_gemma", {**WIDE, "lru_width": 32}, scores=".", edits="."),
     "lfm2": lm("lfm2", {**GROUPED, "full_attn_idxs": [1]}, scores=".", edits=BLOCKS),
     "qwen3_next": lm(
-        "qwen3_next", {**WIDE, **SHARED, "linear_num_value_heads": 4, "linear_num_key_heads": 2,
-                       "linear_key_head_dim": 8, "linear_value_head_dim": 8,
-                       "layer_types": ["linear_attention", "full_attention", "linear_attention"]},
-        scores=".", edits=BLOCKS,
+        "qwen3_next",
+        {
+            **WIDE,
+            **SHARED,
+            "linear_num_value_heads": 4,
+            "linear_num_key_heads": 2,
+            "linear_key_head_dim": 8,
+            "linear_value_head_dim": 8,
+            "layer_types": ["linear_attention", "full_attention", "linear_attention"],
+        },
+        scores=".",
+        edits=BLOCKS,
     ),
-    "zamba2": lm("zamba2", {**MAMBA, "layer_types": ["mamba", "hybrid", "mamba"],
-                             "hybrid_layer_ids": [1], "mamba_ngroups": 1, "n_mamba_heads": 4,
-                             "mamba_headdim": 16},
-                 scores=".", edits="."),
+    "zamba2": lm(
+        "zamba2",
+        {
+            **MAMBA,
+            "layer_types": ["mamba", "hybrid", "mamba"],
+            "hybrid_layer_ids": [1],
+            "mamba_ngroups": 1,
+            "n_mamba_heads": 4,
+            "mamba_headdim": 16,
+        },
+        scores=".",
+        edits=".",
+    ),
     "granitemoehybrid": lm(
-        "granitemoehybrid", {**MAMBA, **EXPERTS, "mamba_expand": 2,
-                             "shared_intermediate_size": 16,
-                             "layer_types": ["mamba", "attention", "mamba"]},
-        scores=".", edits=".",
+        "granitemoehybrid",
+        {
+            **MAMBA,
+            **EXPERTS,
+            "mamba_expand": 2,
+            "shared_intermediate_size": 16,
+            "layer_types": ["mamba", "attention", "mamba"],
+        },
+        scores=".",
+        edits=".",
     ),
 }
 
@@ -463,9 +570,11 @@ def test_edits_are_right_or_refused(row, tokenizer):
     ids = torch.tensor([[5, 9, 4, 7, 3, 8, 6, 11, 4, 10, 12, 3]])
     plain = plain_model(model)
     if row.edits:
-        with pytest.raises((ValueError, TypeError), match=row.edits):
-            with Intervention(torch.zeros(find_heads(model).shape)).apply(model):
-                model(input_ids=ids)
+        with (
+            pytest.raises((ValueError, TypeError), match=row.edits),
+            Intervention(torch.zeros(find_heads(model).shape)).apply(model),
+        ):
+            model(input_ids=ids)
         return
     layout = find_heads(model)
     assert layout.projections == tuple(row.output.format(k) for k in range(layout.n_layers))
