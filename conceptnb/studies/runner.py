@@ -47,8 +47,7 @@ class Task:
     def key(self) -> str:
         """Return a hash of what the rows depend on: code, data and arguments."""
         code = closure([self.compute.__module__])
-        call = json.dumps([code, self.compute.__qualname__, self.arguments], sort_keys=True)
-        return hashlib.sha256(call.encode()).hexdigest()[:24]
+        return _hash([code, self.compute.__qualname__, self.arguments])
 
     def but(self, **changes: Any) -> Task:
         """Return the task with other arguments."""
@@ -130,11 +129,12 @@ def reproduce(name: str, words: Sequence[str]) -> int:
         files = ", ".join(plan.file for plan in plans)
         raise ValueError(f"--out names one file, and these are {len(plans)}: {files}")
     command = shlex.join(["conceptnb", "reproduce", name, *_that_matter(words)])
-    for plan in plans:
-        _refuse_to_replace(_target(plan, args.out), plan, command, args)
-    for plan in plans:
+    paths = [args.out or results.folder() / f"{plan.file}.json" for plan in plans]
+    for path in paths:
+        _refuse_to_replace(path, command, args)
+    for plan, path in zip(plans, paths, strict=True):
         with _workers(args.backend, args.scheduler, args.jobs):
-            path = run(plan, command, _target(plan, args.out), args.checkpoints)
+            run(plan, command, path, args.checkpoints)
         print(f"wrote {path}")
     return 0
 
@@ -156,7 +156,7 @@ def run(plan: Plan, command: str, path: Path, checkpoints: Path | None = None) -
     done = parallel(delayed(_keyed)(key, task) for key, task in reversed(missing.items()))
     for key, rows, seconds in tqdm(done, desc=path.stem, total=len(missing), unit="task"):
         parts[key] = {"rows": rows, "cpu_seconds": seconds}
-        write_text(files[key], json.dumps(parts[key]))
+        write_text(files[key], json.dumps({**parts[key], "hash": _hash([key, parts[key]])}))
     runs = [row for key in tasks for row in parts[key]["rows"]]
     result = results.with_provenance(
         path.stem,
@@ -181,11 +181,9 @@ def find_plan(name: str, command: str) -> Plan:
         raise ValueError(f"{name}: {command!r} is no `conceptnb reproduce`")
     study, args = _parse(words[2], words[3:])
     plans = study.plans(args)
-    if args.out is not None and len(plans) == 1:
-        return plans[0]
-    for plan in plans:
-        if plan.file == name:
-            return plan
+    named = args.out is not None and len(plans) == 1
+    if found := [plan for plan in plans if named or plan.file == name]:
+        return found[0]
     raise ValueError(f"{name}: {command!r} does not make this table")
 
 
@@ -234,16 +232,11 @@ def _that_matter(words: Sequence[str]) -> list[str]:
     return [*rest, *(["--out", known.out.name] if known.out else [])]
 
 
-def _target(plan: Plan, out: Path | None) -> Path:
-    return out if out is not None else results.folder() / f"{plan.file}.json"
-
-
-def _refuse_to_replace(path: Path, plan: Plan, command: str, args: argparse.Namespace) -> None:
+def _refuse_to_replace(path: Path, command: str, args: argparse.Namespace) -> None:
     """Raise before anything is computed, where the result could not be written."""
-    again = False  # the table of this study, computed again
-    if args.out is None and path.is_file() and not args.force:
-        again = results.read(path).command.split()[:3] == command.split()[:3]
-    _check_out(path, args.force or again)
+    old = args.out is None and path.is_file() and not args.force
+    again = old and results.read(path).command.split()[:3] == command.split()[:3]
+    _check_out(path, args.force or again)  # or the table of this study, computed again
 
 
 def _check_out(path: Path, replace: bool, option: str = "--out") -> None:
@@ -262,6 +255,10 @@ def _check_out(path: Path, replace: bool, option: str = "--out") -> None:
         raise FileExistsError(f"{path} exists: name another one with --out, or use --force")
 
 
+def _hash(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
+
+
 def _keyed(key: str, task: Task) -> tuple[str, list[Row], float]:
     return key, *task()
 
@@ -269,7 +266,10 @@ def _keyed(key: str, task: Task) -> tuple[str, list[Row], float]:
 def _read_part(path: Path) -> dict[str, Any]:
     try:
         part = json.loads(path.read_text(encoding="utf-8"))
-        return {"rows": list(part["rows"]), "cpu_seconds": float(part["cpu_seconds"])}
+        kept = {"rows": [*map(dict, part["rows"])], "cpu_seconds": float(part["cpu_seconds"])}
+        if part.get("hash", "") not in ("", _hash([path.stem, kept])):  # older ones have none
+            raise ValueError("its content was changed")
+        return kept
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is damaged ({error}): delete it to compute it again") from None
 
