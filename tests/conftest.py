@@ -8,8 +8,10 @@ from hypothesis import settings
 
 from conceptnb.results import Result
 
-# Examples are derived from the test's name, so that a run can be repeated.
+# Examples are derived from the test's name, so that a run can be repeated. The weekly run has
+# others each time, `--hypothesis-profile=fuzz`; none may take ten seconds.
 settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=40)
+settings.register_profile("fuzz", deadline=10_000, max_examples=1550, print_blob=True)
 settings.load_profile("repeatable")
 
 

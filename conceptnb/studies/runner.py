@@ -48,13 +48,10 @@ class Task:
     def key(self) -> str:
         """Return a hash of what the rows depend on: code, data and arguments."""
         code = closure([self.compute.__module__])
-        call = json.dumps([code, self.compute.__qualname__, self.arguments], sort_keys=True)
-        named = map(
-            Path, re.findall(r'"([^"]+\.\w+)"', json.dumps(self.arguments, ensure_ascii=False))
-        )
-        for file in filter(Path.is_file, named):  # such as weights
-            call += hashlib.sha256(file.read_bytes()).hexdigest()
-        return hashlib.sha256(call.encode()).hexdigest()[:24]
+        text = json.dumps(self.arguments, ensure_ascii=False)
+        named = filter(Path.is_file, map(Path, re.findall(r'"([^"]+\.\w+)"', text)))
+        held = [hashlib.sha256(file.read_bytes()).hexdigest() for file in named]  # as of weights
+        return _hash([code, self.compute.__qualname__, self.arguments, *held])
 
     def but(self, **changes: Any) -> Task:
         """Return the task with other arguments."""
@@ -136,11 +133,12 @@ def reproduce(name: str, words: Sequence[str]) -> int:
         files = ", ".join(plan.file for plan in plans)
         raise ValueError(f"--out names one file, and these are {len(plans)}: {files}")
     command = shlex.join(["conceptnb", "reproduce", name, *_that_matter(words)])
-    for plan in plans:
-        _refuse_to_replace(_target(plan, args.out), plan, command, args)
-    for plan in plans:
+    paths = [args.out or results.folder() / f"{plan.file}.json" for plan in plans]
+    for path in paths:
+        _refuse_to_replace(path, command, args)
+    for plan, path in zip(plans, paths, strict=True):
         with _workers(args.backend, args.scheduler, args.jobs):
-            path = run(plan, command, _target(plan, args.out), args.checkpoints)
+            run(plan, command, path, args.checkpoints)
         print(f"wrote {path}")
     return 0
 
@@ -161,8 +159,8 @@ def run(plan: Plan, command: str, path: Path, checkpoints: Path | None = None) -
     # A study's largest settings come last: begun first, they leave no worker idle at the end.
     done = parallel(delayed(_keyed)(key, task) for key, task in reversed(missing.items()))
     for key, rows, seconds in tqdm(done, desc=path.stem, total=len(missing), unit="task"):
-        parts[key] = {"rows": rows, "cpu_seconds": seconds, "sha256": _hash_rows(rows)}
-        write_text(files[key], json.dumps(parts[key]))
+        parts[key] = {"rows": rows, "cpu_seconds": seconds}
+        write_text(files[key], json.dumps({**parts[key], "hash": _hash([key, parts[key]])}))
     runs = [row for key in tasks for row in parts[key]["rows"]]
     result = results.with_provenance(
         path.stem,
@@ -187,11 +185,9 @@ def find_plan(name: str, command: str) -> Plan:
         raise ValueError(f"{name}: {command!r} is no `conceptnb reproduce`")
     study, args = _parse(words[2], words[3:])
     plans = study.plans(args)
-    if args.out is not None and len(plans) == 1:
-        return plans[0]
-    for plan in plans:
-        if plan.file == name:
-            return plan
+    named = args.out is not None and len(plans) == 1
+    if found := [plan for plan in plans if named or plan.file == name]:
+        return found[0]
     raise ValueError(f"{name}: {command!r} does not make this table")
 
 
@@ -240,16 +236,11 @@ def _that_matter(words: Sequence[str]) -> list[str]:
     return [*rest, *(["--out", known.out.name] if known.out else [])]
 
 
-def _target(plan: Plan, out: Path | None) -> Path:
-    return out if out is not None else results.folder() / f"{plan.file}.json"
-
-
-def _refuse_to_replace(path: Path, plan: Plan, command: str, args: argparse.Namespace) -> None:
+def _refuse_to_replace(path: Path, command: str, args: argparse.Namespace) -> None:
     """Raise before anything is computed, where the result could not be written."""
-    again = False  # the table of this study, computed again
-    if args.out is None and path.is_file() and not args.force:
-        again = results.read(path).command.split()[:3] == command.split()[:3]
-    _check_out(path, args.force or again)
+    old = args.out is None and path.is_file() and not args.force
+    again = old and results.read(path).command.split()[:3] == command.split()[:3]
+    _check_out(path, args.force or again)  # or the table of this study, computed again
 
 
 def _check_out(path: Path, replace: bool, option: str = "--out") -> None:
@@ -268,20 +259,21 @@ def _check_out(path: Path, replace: bool, option: str = "--out") -> None:
         raise FileExistsError(f"{path} exists: name another one with --out, or use --force")
 
 
+def _hash(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
+
+
 def _keyed(key: str, task: Task) -> tuple[str, list[Row], float]:
     return key, *task()
-
-
-def _hash_rows(rows: list[Row]) -> str:
-    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
 
 def _read_part(path: Path) -> dict[str, Any]:
     try:
         part = json.loads(path.read_text(encoding="utf-8"))
-        if part.get("sha256") not in (None, _hash_rows(part["rows"])):
-            raise ValueError("its rows were changed")
-        return {"rows": list(part["rows"]), "cpu_seconds": float(part["cpu_seconds"])}
+        kept = {"rows": [*map(dict, part["rows"])], "cpu_seconds": float(part["cpu_seconds"])}
+        if part.get("hash", "") not in ("", _hash([path.stem, kept])):  # older ones have none
+            raise ValueError("its content was changed")
+        return kept
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is damaged ({error}): delete it to compute it again") from None
 
