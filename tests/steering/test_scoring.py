@@ -164,7 +164,7 @@ def test_a_model_that_counts_positions_from_its_padding_is_refused(tokenizer, qu
         vocab_size=len(tokenizer), hidden_size=16, intermediate_size=16, num_hidden_layers=2,
         num_attention_heads=2, max_position_embeddings=128, is_decoder=True,
     )  # fmt: skip
-    with pytest.raises(ValueError, match="RobertaForCausalLM (does not follow|counts)"):
+    with pytest.raises(ValueError, match=r"RobertaForCausalLM (does not follow|counts)"):
         AnswerScorer(RobertaForCausalLM(settings).eval(), tokenizer, questions)
 
 
