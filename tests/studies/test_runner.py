@@ -113,9 +113,9 @@ def test_a_task_whose_rows_were_edited_is_refused_by_name(study, tmp_path):
     part = json.loads(edited.read_text(encoding="utf-8"))
     part["rows"][0]["x_mean"] = 99.0
     edited.write_text(json.dumps(part), encoding="utf-8")
-    with pytest.raises(ValueError, match=f"{edited.name} is damaged .its rows were changed"):
+    with pytest.raises(ValueError, match=f"{edited.name} is damaged .its content was changed"):
         runner.reproduce("demo", ["--out", str(tmp_path / "two.json"), *words])
-    del part["sha256"]  # as parts were before rows had a hash
+    del part["hash"]  # as parts were before they had one
     part["rows"][0]["x_mean"] = 0.0
     edited.write_text(json.dumps(part), encoding="utf-8")
     runner.reproduce("demo", ["--out", str(tmp_path / "two.json"), *words])
