@@ -1,7 +1,5 @@
 """``conceptnb reproduce theory-beyond``: finite samples of a linear mixing, recovery from poles."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 from functools import cache

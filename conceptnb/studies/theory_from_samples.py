@@ -3,8 +3,6 @@
 With a linear mixing G_e is quadratic in x: logistic regression on x and its products (Lemma 3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

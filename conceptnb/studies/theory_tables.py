@@ -3,10 +3,9 @@
 Each part has a file; Theorem 1 from samples is in `conceptnb.studies.theory_from_samples`.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -224,16 +223,9 @@ def lemma1_trials(seeds: Sequence[int], designs: int = 500, values: int = 2) -> 
             levels = None if distribution == "normal" else np.linspace(-1.0, 1.0, values)
             for n in (2, 3, 5, 8):
                 margins = np.array([_random_tree_margin(n, levels, rng) for _ in range(designs)])
-                rows.append(
-                    {
-                        "seed": seed,
-                        "distribution": distribution,
-                        "n": n,
-                        "designs": designs,
-                        "failures": int((margins <= 1e-9).sum()),
-                        "smallest_margin": float(margins.min()),
-                    }
-                )
+                row = {"seed": seed, "distribution": distribution, "n": n, "designs": designs}
+                failures = int((margins <= 1e-9).sum())
+                rows.append(row | {"failures": failures, "smallest_margin": float(margins.min())})
     return rows
 
 
@@ -248,6 +240,7 @@ def trial_pair(name: str, seed: int, samples: int = 100_000, moved: float = 0.0)
     pair = PAIRS[name](np.random.default_rng([23, seed]))
     tested = pair.moved(moved) if moved else pair
     rng = np.random.default_rng([19, seed, list(PAIRS).index(name)])
+    paired = pair.first.encoder is not None
     row = {
         "seed": seed,
         "pair": pair.name,
@@ -256,10 +249,8 @@ def trial_pair(name: str, seed: int, samples: int = 100_000, moved: float = 0.0)
         "p_projection": tested.p_value(samples, rng, projection_test),
         "p_classifier": tested.p_value(samples, rng, classifier_test),
         "p_control": pair.moved(_CONTROL_SHIFT).p_value(samples, rng, projection_test),
-        "agreement": None,
+        "agreement": float(pair.agreement(20_000, rng).min()) if paired else None,
     }
-    if pair.first.encoder is not None:
-        row["agreement"] = float(pair.agreement(20_000, rng).min())
     return [row]
 
 
@@ -276,8 +267,11 @@ def _recover_from_points(seed: int, mislabelled: bool) -> Row:
         v = instance.warp.inverse(U) @ instance.atoms.T
         return np.roll(v**2 @ M.T / 2 - v @ B.T, int(mislabelled), axis=1)
 
-    Z = instance.base.sample(4 * _POINTS, rng)
-    Z = Z[~_holds_minimum(M, B, Z @ instance.atoms.T)][:_POINTS]
+    Z, wide = np.empty((0, instance.mixing.d_z)), 1
+    while not len(Z):  # any open set will do: where each point of the base holds a minimum, farther
+        Z = wide * instance.base.sample(4 * _POINTS, rng)
+        Z = Z[~_holds_minimum(M, B, Z @ instance.atoms.T)][:_POINTS]
+        wide *= 2
     seen = Observables(ratios, instance.warp(Z), len(M))
     row: Row = {"seed": seed, "n": M.shape[1], "m": len(M), "d_z": Z.shape[1]}
     try:
@@ -323,11 +317,8 @@ def _errors(M: Array, B: Array, other_M: Array, other_B: Array) -> Row:
 
 def _observables(instance: Instance, rng: np.random.Generator, mislabelled: bool) -> Observables:
     seen = instance.observables(instance.sample(500, rng))
-    if not mislabelled:
-        return seen
-    return Observables(
-        lambda U: np.roll(seen.ratios(U), 1, axis=1), seen.points, seen.n_environments
-    )
+    shift = int(mislabelled)
+    return replace(seen, ratios=lambda U: np.roll(seen.ratios(U), shift, axis=1))
 
 
 def _sizes(instance: Instance) -> Row:
@@ -478,9 +469,7 @@ _PLANS = {
         range(100),
         {"what": "recovery of designs that violate Assumption 5 only"},
         Sample(
-            _NESTED[0],
-            ("M_right", "correlation"),
-            {_MISLABELLED: _NESTED[0].but(mislabelled=True)},
+            _NESTED[0], ("M_right", "correlation"), {_MISLABELLED: _NESTED[0].but(mislabelled=True)}
         ),
     ),
     "pairs": Plan(

@@ -12,8 +12,6 @@ The modules, in the order in which a reader needs them:
 - `competitors`: for each design and atom, a second model with the same data.
 """
 
-from __future__ import annotations
-
 from conceptnb.theory.observables import Instance, Observables
 from conceptnb.theory.standard_form import StandardForm, standard_form
 from conceptnb.theory.theorem1 import evaluate_valuations, recover

@@ -6,8 +6,6 @@ second model with the same log ratios: matrices :math:`\tilde M, \tilde B` and a
 :math:`\Phi` of the concept coordinates with :math:`\tilde G(\Phi(z)) = G(z)`.
 """
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass
 from typing import Literal

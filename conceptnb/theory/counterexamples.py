@@ -5,8 +5,6 @@ Each pair breaks one assumption of Theorem 1. The second model is written in coo
 moves the concepts. Each is sampled by itself, with its *own* atoms, valuations and mixing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -55,7 +53,7 @@ class Model:
             raise ValueError("the mixing is not injective: an observation has no valuation")
         return self.encoder(X) @ self.atoms.T
 
-    def transformed(self, forward: Map, backward: Map) -> Model:
+    def transformed(self, forward: Map, backward: Map) -> "Model":
         r"""Write the model in coordinates :math:`\tilde z = \Phi(z)`: the same base data.
 
         `forward` is :math:`\Phi` and `backward` its inverse.
@@ -99,7 +97,7 @@ class ModelPair:
         X = self.first.mixing(self.first.draw(n, rng))
         return np.abs(match_columns(self.first.valuations(X), self.second.valuations(X))[2])
 
-    def moved(self, by: float) -> ModelPair:
+    def moved(self, by: float) -> "ModelPair":
         """Move the second model's first valuation by `by` σ: what a test should notice."""
         design = self.second.design
         values = [list(row) for row in design.valuations]
@@ -196,10 +194,7 @@ def ambiguity(rng: np.random.Generator, shift_sign: float = 1.0) -> ModelPair:
         4.0 * _VARIANCE,
     )
     second = replace(
-        first.transformed(
-            lambda Z: (Z + w) @ T.T,
-            lambda Z: np.linalg.solve(T, Z.T).T - w,
-        ),
+        first.transformed(lambda Z: (Z + w) @ T.T, lambda Z: np.linalg.solve(T, Z.T).T - w),
         atoms=(scale[:, None] * np.linalg.solve(T.T, atoms.T).T)[order],
         design=design,
     )

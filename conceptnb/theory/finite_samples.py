@@ -5,8 +5,6 @@ B_{ei} h_i` with :math:`h = A x`. Softmax regression on these log-odds, as in (8
 with parameters A, B and α, whose Fisher information gives the asymptotic covariance of the fit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

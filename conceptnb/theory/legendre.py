@@ -8,10 +8,9 @@ In latent coordinates :math:`\partial G/\partial z_i = M_i z_i - B_i`, so that a
 Both w and V are seen in any coordinates. V is rational: its poles are the hyperplanes
 :math:`w^\top M_i = 0`, its residues give :math:`B_i`. The program follows critical points of w·G
 while w moves along lines, reads poles and residues of V on each, and fits all values of V at the
-end. M need not hold zeros and ones: variances may differ by environment and atom.
+end. Lines show the poles near them best: where no start shows all, several starts vote on each.
+M need not hold zeros and ones: variances may differ by environment and atom.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,6 +31,9 @@ _LONGEST = 0.25  # longest step of a path, in standard deviations of the data
 _FARTHEST = 12.0  # distance from the start, in the same unit, at which a path ends
 _HOPELESS = 1e-2  # relative misfit after a few steps above which a fit is given up
 _RESIDUAL = 1e-8  # relative misfit of V up to which a model counts as found
+_SAME, _OTHER = 0.999, 0.95  # cosines above and below which poles are one pole, and two
+_TIGHT = dict.fromkeys(("xtol", "ftol", "gtol"), 1e-15)
+_VOTES = 3  # starts that have to show a pole
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +71,8 @@ def recover_from_poles(
     seen : Observables
         In any chart; points may come from any open set.
     attempts : int
-        Starting points to try before the best model so far is returned. Check its `misfit`: above
-        1e-8 the model is not to be trusted.
+        Starting points to try before the poles on which several agree are combined. Check the
+        `misfit`: above 1e-8 the model is not to be trusted.
 
     Raises
     ------
@@ -96,6 +98,7 @@ def recover_from_poles(
     at_points /= np.linalg.norm(at_points, axis=1, keepdims=True)
     V_points = (at_points * ratios(points)).sum(axis=1)
     best: LegendreRecovery | None = None
+    poles = []
     for attempt in range(1, attempts + 1):
         u, w = _start(ratios, points, n, rng)
         frame = _frame(w, rng)
@@ -111,10 +114,13 @@ def recover_from_poles(
         if best is None or misfit < best.misfit:
             best = LegendreRecovery(model, misfit, attempt, W, V)
         if best.misfit < _RESIDUAL:
-            break
+            return best
+        poles.append((guess[0] / np.linalg.norm(guess[0], axis=0)).T)
     if best is None:
         raise RuntimeError(f"no model found from {attempts} starting points")
-    return best
+    W, V = best.weights, best.values
+    model, misfit = _fit(W, V, *_elected(W, V, np.concatenate(poles), n))
+    return LegendreRecovery(model, misfit, attempts, W, V) if misfit < best.misfit else best
 
 
 def legendre_values(M: Array, B: Array, constants: Array, W: Array) -> Array:
@@ -300,16 +306,7 @@ def _fit(W: Array, V: Array, M: Array, B: Array) -> tuple[StandardForm, float]:
 
     x = np.concatenate([M.ravel(), B.ravel(), constants])
     for evaluations in (12, 60):
-        fit = least_squares(
-            residual,
-            x,
-            derivative,
-            x_scale="jac",
-            xtol=1e-15,
-            ftol=1e-15,
-            gtol=1e-15,
-            max_nfev=evaluations,
-        )
+        fit = least_squares(residual, x, derivative, x_scale="jac", max_nfev=evaluations, **_TIGHT)
         x = fit.x
         if np.mean(fit.fun**2) > _HOPELESS**2:
             break
@@ -317,6 +314,48 @@ def _fit(W: Array, V: Array, M: Array, B: Array) -> tuple[StandardForm, float]:
     M, B, shift = canonical_atoms(M, B)
     misfit = float(np.sqrt(np.mean(fit.fun**2)))
     return StandardForm(M, B, constants + shift), misfit
+
+
+def _elected(W: Array, V: Array, poles: Array, n: int) -> tuple[Array, Array]:
+    """Return M, of the poles that several starts show and of others that fit V best, and its B."""
+    cosines = np.abs(poles @ poles.T)
+    votes = (cosines > _SAME).sum(axis=1)
+    chosen: list[int] = []
+    for i in np.argsort(-votes, kind="stable"):
+        if votes[i] >= _VOTES and len(chosen) < n and (cosines[i, chosen] < _OTHER).all():
+            chosen.append(int(i))
+    while len(chosen) < n:
+        misfits = [_relaxed(W, V, poles[[*chosen, i]].T)[0].std() for i in range(len(poles))]
+        chosen.append(int(np.argmin(misfits)))
+
+    def columns(x: Array) -> Array:
+        return x.reshape(-1, n) / np.linalg.norm(x.reshape(-1, n), axis=0)
+
+    def residual(x: Array) -> Array:
+        return _relaxed(W, V, columns(x))[0]
+
+    M = columns(least_squares(residual, poles[chosen].T.ravel(), max_nfev=40, **_TIGHT).x)
+    B = np.empty_like(M)
+    for i, form in enumerate(_relaxed(W, V, M)[1]):  # (w·B)² is seen where w·M = 0
+        off = np.eye(len(M)) - np.outer(M[:, i], M[:, i])
+        sizes, axes = np.linalg.eigh(off @ form @ off)
+        largest = np.abs(sizes).argmax()
+        B[:, i] = np.sqrt(abs(sizes[largest])) * axes[:, largest]
+        M[:, i] *= np.sign(sizes[largest])
+    return M, B
+
+
+def _relaxed(W: Array, V: Array, M: Array) -> tuple[Array, Array]:
+    """Fit V with a quadratic form in place of each (w·B)²: residuals, and forms (n, m, m)."""
+    m, n = M.shape
+    rows, columns = np.triu_indices(m)
+    squares = W[:, rows] * W[:, columns]
+    terms = np.hstack([*(squares / (W @ M[:, [i]]) for i in range(n)), W])
+    size = np.linalg.norm(terms, axis=0)
+    solution = np.linalg.lstsq(terms / size, V, rcond=1e-11)[0] / size
+    forms = np.zeros((n, m, m))
+    forms[:, rows, columns] = -solution[:-m].reshape(n, -1)
+    return (V - terms @ solution) / V.std(), forms + forms.transpose(0, 2, 1)
 
 
 def _unit_columns(M: Array, B: Array) -> tuple[Array, Array]:

@@ -4,8 +4,6 @@ In the latents a sum :math:`\sum_e w_e g_e` is convex (51). A chart adds no stat
 that each one is a global minimum there too: descent cannot be trapped.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ They can be inverted in closed form: a black box needs that to evaluate a densit
 the data manifold. They are deliberately not neural networks with unknown inverses.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

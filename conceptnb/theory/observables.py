@@ -5,8 +5,6 @@ on the data manifold (48), and Theorem 1 uses nothing else. A learner holds coor
 unknown diffeomorphism of the latents z, and can ask for :math:`G_e` anywhere.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -38,7 +36,7 @@ class Observables:
         """Dimension of the data manifold, d_z."""
         return self.points.shape[1]
 
-    def prepared(self) -> Observables:
+    def prepared(self) -> "Observables":
         r"""Return the same functions in the chart that the steps of the proof use.
 
         The data have unit spread, and the origin is where :math:`\sum_e G_e` is least: any

@@ -8,8 +8,6 @@ with M of zeros and ones, and each *column* of B with sum zero and positive firs
 non-zero entry. (The paper's Step 1 says rows; Step 4 uses :math:`\sum_e B_{ei} = 0`.)
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

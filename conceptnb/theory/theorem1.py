@@ -4,8 +4,6 @@ The input is an :class:`~conceptnb.theory.observables.Observables`: black boxes
 :math:`G_e(u)` in a chart. The output is the model in the standard form of Step 1.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping
 

@@ -5,8 +5,6 @@ If (M, B) has rank 2n, the functions :math:`G_e` and 1 span the same space W as
 lies in W too, (18) and (19), and only affine functions of a single :math:`z_i` are, (20) to (23).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

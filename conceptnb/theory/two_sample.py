@@ -1,7 +1,5 @@
 """Do two samples come from one distribution? Two tests that look in different ways."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import ks_2samp, mannwhitneyu

@@ -5,7 +5,12 @@ import pytest
 
 from conceptnb.core.design import EnvironmentDesign
 from conceptnb.studies.theory_tables import recover_by_poles
-from conceptnb.theory.legendre import canonical_atoms, legendre_values, recover_from_poles
+from conceptnb.theory.legendre import (
+    _elected,
+    canonical_atoms,
+    legendre_values,
+    recover_from_poles,
+)
 from conceptnb.theory.nonlinear_map import Diffeomorphism
 from conceptnb.theory.observables import Observables
 
@@ -75,6 +80,40 @@ def test_random_instances_with_unequal_variances():
     assert row["M_right"]
     assert row["B_error"] < 1e-4
     assert row["correlation"] > 0.9999
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [130, 279, 331])
+def test_instances_that_are_hard(seed):
+    """Each point of the base holds a minimum (130, 331), or no start shows all poles (279)."""
+    (row,) = recover_by_poles([seed])
+    assert row["M_right"]
+    assert row["B_error"] < 1e-4
+    assert row["correlation"] > 0.9999
+
+
+def test_poles_are_elected_by_votes_and_by_fit():
+    """Three of four poles have votes among noise, one is shown once, and B comes from the forms."""
+    rng = np.random.default_rng(5)
+    M, B, c = rng.normal(size=(5, 4)), rng.normal(size=(5, 4)), rng.normal(size=5)
+    W = rng.normal(size=(900, 5))
+    W /= np.linalg.norm(W, axis=1, keepdims=True)
+    W = W[(np.abs(W @ M) > 0.2).all(axis=1)]
+    V = legendre_values(M, B, c, W)
+    unit = (M / np.linalg.norm(M, axis=0)).T
+    noise = rng.normal(size=(30, 5))
+    noise /= np.linalg.norm(noise, axis=1, keepdims=True)
+    shown = np.vstack([unit[[0, 0, 0, 1, 1, 1, 1, 2, 2, 2]], noise, unit[3:]])
+    shown += 1e-3 * rng.normal(size=shown.shape)
+    shown /= np.linalg.norm(shown, axis=1, keepdims=True)
+    found_M, found_B = _elected(W, V, shown, 4)
+    order = np.abs(unit @ found_M).argmax(axis=1)
+    np.testing.assert_allclose(np.abs((unit.T * found_M[:, order]).sum(axis=0)), 1, atol=1e-8)
+    constants = np.linalg.lstsq(
+        W, -V + legendre_values(found_M, found_B, np.zeros(5), W), rcond=None
+    )[0]
+    again = legendre_values(found_M, found_B, constants, W)
+    np.testing.assert_allclose(again, V, atol=1e-6 * np.abs(V).max())
 
 
 @pytest.mark.slow
