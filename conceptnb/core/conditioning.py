@@ -132,8 +132,7 @@ def matching_covariance(
     solution, not even for orthogonal spaces, where Appendix C calls that clear. S = I is
     the solution of largest entropy: the valuations of different concepts are independent.
 
-    The `coupling` S (d, d) is by default the identity, and returned after the covariance
-    (d_z, d_z).
+    The `coupling` S (d, d), by default the identity, is returned after the covariance (d_z, d_z).
     """
     joint = intersection(concepts)
     S = np.eye(joint.dim) if coupling is None else as_array(coupling, "coupling", ndim=2)

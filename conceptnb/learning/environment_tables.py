@@ -199,11 +199,9 @@ def learn_concepts(
     looked_for : dict of str to sequence of str
         For each environment but the base, its concepts: the rows of M of (7), in words.
     encoder : {"linear", "mlp"}
-        What the inverse of the mixing is taken to be. Start with linear: an affine map finds
-        what there is to find in good features, and is much harder to fool.
+        What the inverse of the mixing is taken to be. In good features, linear is harder to fool.
     components : sequence of int
-        Numbers of principal components of the standardised columns to try: the fit with the lowest
-        held-out loss is kept. By default all columns are learned from.
+        Numbers of principal components to try: held-out loss decides. By default, all columns.
     seed : int
         Of the split into halves and of the fits.
 

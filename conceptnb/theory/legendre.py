@@ -8,8 +8,7 @@ In latent coordinates :math:`\partial G/\partial z_i = M_i z_i - B_i`, so that a
 Both w and V are seen in any coordinates. V is rational: its poles are the hyperplanes
 :math:`w^\top M_i = 0`, its residues give :math:`B_i`. The program follows critical points of w·G
 while w moves along lines, reads poles and residues of V on each, and fits all values of V at the
-end. Lines show the poles near them best: where no start shows all, several starts vote on each.
-M need not hold zeros and ones: variances may differ by environment and atom.
+end; where no start shows all poles, several vote. Variances may differ by environment and atom.
 """
 
 from collections.abc import Callable
@@ -71,8 +70,7 @@ def recover_from_poles(
     seen : Observables
         In any chart; points may come from any open set.
     attempts : int
-        Starting points to try before the poles on which several agree are combined. Check the
-        `misfit`: above 1e-8 the model is not to be trusted.
+        Starting points before their poles are put to the vote. A `misfit` above 1e-8 is a failure.
 
     Raises
     ------

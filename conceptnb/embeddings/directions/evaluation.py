@@ -20,8 +20,7 @@ def _as_valuations(valuations: ArrayLike, name: str = "valuations") -> Array:
 class ValuationTable:
     """Mean and standard deviation of valuations for each value (Tables 2, 3 and 4).
 
-    `values` and `counts` (n_values,) are those that occur, `means` and population `stds`
-    (n_values, k).
+    `values`, `counts` (n_values,) are those that occur; `means`, population `stds` (n_values, k).
     """
 
     values: NDArray[np.generic]
