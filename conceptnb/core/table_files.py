@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,12 +21,22 @@ def read_table(path: str | Path, encoding: str = "utf-8-sig") -> pd.DataFrame:
 
     By default it is UTF-8, with or without the mark that spreadsheets put in front. ValueError if
     the file is empty, has a header only, is in another encoding, has a column twice, or a line with
-    more or fewer cells than the header.
+    more or fewer cells than the header. The index is the line of the file at which a row begins,
+    minus 2.
     """
     file = Path(path)
     if not file.is_file():
         raise FileNotFoundError(f"{file} is no file: give the path of a table (CSV)")
-    rows = [line for line in csv.reader(read_text(file, encoding).splitlines()) if line]
+    reader = csv.reader(io.StringIO(read_text(file, encoding), newline=""))
+    rows, places, start = [], [], 1  # where each row begins in the file
+    try:
+        for line in reader:
+            if line:
+                rows.append(line)
+                places.append(start)
+            start = reader.line_num + 1
+    except csv.Error as error:
+        raise ValueError(f"{file} is no CSV ({error}): is a quote not closed?") from None
     if not rows:
         raise ValueError(f"{file} is empty: the first line names the columns")
     header = [name.strip() for name in rows[0]]
@@ -33,13 +44,14 @@ def read_table(path: str | Path, encoding: str = "utf-8-sig") -> pd.DataFrame:
         raise ValueError(f"{file} has the columns {twice} twice: rename one of each")
     if len(rows) == 1:
         raise ValueError(f"{file} has a header and no rows: there is nothing to learn from")
-    for number, line in enumerate(rows[1:], start=2):
+    for number, line in zip(places[1:], rows[1:], strict=True):
         if len(line) != len(header):
             raise ValueError(
                 f"{file}, row {number}: {len(line)} cells where the header has {len(header)}; "
                 "is a separator missing, or a comma not in quotes?"
             )
-    return pd.DataFrame(rows[1:], columns=header).apply(lambda column: column.str.strip())
+    table = pd.DataFrame(rows[1:], columns=header, index=np.array(places[1:]) - 2)
+    return table.apply(lambda column: column.str.strip())
 
 
 def read_text(file: Path, encoding: str = "utf-8-sig") -> str:
@@ -90,8 +102,8 @@ def _column(cells: pd.Series, where: str) -> Array:
         is_nan = cell.lower() in ("", "na", "nan", "null", "none")
         what = f"is missing ({cell!r})" if is_nan else f"is no number: {cell!r}"
         raise ValueError(
-            f"{where}, row {bad[0] + 2}: the value {what}; {len(bad)} of {len(values)} are. Remove "
-            "these rows or fill them in; nothing is dropped silently"
+            f"{where}, row {cells.index[bad[0]] + 2}: the value {what}; {len(bad)} of "
+            f"{len(values)} are. Remove these rows or fill them in; nothing is dropped silently"
         )
     low, middle, high = np.percentile(values, [25, 50, 75])
     spread = high - low if high > low else np.inf
@@ -99,7 +111,8 @@ def _column(cells: pd.Series, where: str) -> Array:
     if far.any():
         row = int(np.flatnonzero(far)[0])
         raise ValueError(
-            f"{where}, row {row + 2}: {values[row]:g} is huge beside the median {middle:g}. Is it "
-            "a code for a missing value, or another unit? Correct it or remove the row"
+            f"{where}, row {cells.index[row] + 2}: {values[row]:g} is huge beside the median "
+            f"{middle:g}. Is it a code for a missing value, or another unit? Correct it or remove "
+            "the row"
         )
     return values

@@ -72,11 +72,12 @@ def read_images(
     if twice.any():
         row = int(np.flatnonzero(twice)[0])
         raise ValueError(
-            f"{source}, row {row + 2}: {table[column].iloc[row]!r} is in an earlier row already; "
-            "one would be learned from and the other judged by. Keep one row for each image"
+            f"{source}, row {table.index[row] + 2}: {table[column].iloc[row]!r} is in an earlier "
+            "row already; one would be learned from and the other judged by. Keep one row for each "
+            "image"
         )
     found: list[Images] = []
-    for row, name in enumerate(table[column], start=2):
+    for row, name in zip(table.index + 2, table[column], strict=True):
         found.append(_read_image(Path(folder) / name, f"{source}, row {row}"))
         if found[-1].shape != found[0].shape:
             sizes = [f"{image.shape[1]} x {image.shape[0]}" for image in (found[0], found[-1])]
@@ -129,7 +130,9 @@ def _check_factors(labels: pd.DataFrame, where: str = "labels, ") -> None:
     for name, column in labels.items():
         cells, here = column.astype(str), f"{where}column {name!r}"
         if (empty := np.flatnonzero(cells.to_numpy() == "")).size:
-            raise ValueError(f"{here}, row {empty[0] + 2}: the label is missing; remove the image")
+            raise ValueError(
+                f"{here}, row {column.index[empty[0]] + 2}: the label is missing; remove the image"
+            )
         counts = cells.value_counts()
         if len(counts) == 1:
             raise ValueError(
@@ -213,7 +216,7 @@ def learn_directions(
     ValueError
         If `embed` returns anything but one finite row for each image, or as in `read_images`.
     """
-    _check_factors(labels)
+    _check_factors(labels.reset_index(drop=True))
     Z = as_points(embed(images), "embed(images)")
     if len(Z) != len(images):
         raise ValueError(f"embed returned {len(Z)} rows for {len(images)} images")

@@ -107,6 +107,7 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         labels = check_environment(environment)
         if len(labels) != len(rows):
             raise ValueError(f"environment has {len(labels)} entries for {len(rows)} rows of X")
+        as_count(self.random_state, "random_state", minimum=0)
         recipe = self._recipe()
         # Rows may come in any order; the split takes the last of every environment.
         order = np.random.default_rng(self.random_state).permutation(len(rows))
@@ -180,8 +181,11 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         parameters = self.get_params()
         if self.targets is not None:
             parameters["targets"] = np.asarray(self.targets).astype(int).tolist()
+        for name, value in parameters.items():
+            parameters[name] = value.item() if isinstance(value, np.generic) else value
         state = {
             "parameters": parameters,
+            "columns": getattr(self, "feature_names_in_", np.empty(0)).tolist(),
             "recipe": asdict(self._fit.recipe),
             "held_out_loss": self.held_out_loss_,
         }
@@ -205,6 +209,8 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         buffers = part("whitening")
         whitening = Whitening(buffers.pop("mean"), buffers.pop("matrix"))
         learner.n_features_in_, inputs = whitening.matrix.shape[1:]
+        if state.get("columns"):
+            learner.feature_names_in_ = np.array(state["columns"], dtype=object)
         if buffers:
             whitening = clustered = ClusterWhitening(whitening, **buffers)
             inputs += clustered.rank

@@ -156,7 +156,7 @@ def _load_rows(path: Path) -> pd.DataFrame:
     except Exception as error:  # the reader's own
         raise ValueError(f"{path} cannot be read as a table ({error}): save it as CSV") from error
     if kind == ".parquet":
-        return found.rename(columns=str)
+        return found.rename(columns=str).reset_index(drop=True)
     if found.ndim != 2:
         raise ValueError(f"{path} has shape {found.shape}: a table is (rows, columns)")
     return pd.DataFrame(found).rename(columns="x{}".format)
@@ -186,8 +186,8 @@ def _numbers(cells: pd.DataFrame, path: Path, codes: Sequence[str] | None) -> pd
             hint += ", --missing the rows with missing values"
         elif re.fullmatch(r"[-+]?\d+,\d+", cell):
             hint = "write decimals with a point, 1.5 and not 1,5"
-        raise ValueError(f"{path}, column {name!r}, row {row + 2}: {cell!r} is no number that can "
-            f"be learned from, nor are {count - 1} others; {hint}")  # fmt: skip
+        raise ValueError(f"{path}, column {name!r}, row {cells.index[row] + 2}: {cell!r} is no "
+            f"number that can be learned from, nor are {count - 1} others; {hint}")  # fmt: skip
     return found.mask(given)
 
 

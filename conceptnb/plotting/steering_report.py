@@ -13,6 +13,13 @@ from conceptnb.steering.language_models import find_language_model, load_languag
 from conceptnb.steering.questions import read_questions
 
 _FILES = ("report.html", "steering.safetensors", "apply.py", "questions.csv")
+_PROMPTS = {
+    "paper": 'tokenizer(f"Q: {sys.argv[1]} A:", return_tensors="pt")',
+    "chat": """tokenizer.apply_chat_template(
+    [{"role": "user", "content": sys.argv[1]}],
+    add_generation_prompt=True, return_dict=True, return_tensors="pt",
+)""",
+}
 _OPTIONS: Options = (
     ("--model", "smollm2-135m-instruct (extra smollm), a GGUF file, a folder, a name on the hub",
      {"required": True}),
@@ -21,6 +28,8 @@ _OPTIONS: Options = (
     ("--heads", "that are steered (default 16)", {"type": int, "default": 16}),
     ("--alpha", "strength, in standard deviations of a head's activations (default 2)",
      {"type": float, "default": 2.0}),
+    ("--prompt", "'Q: ... A:' (default), or in the model's chat template",
+     {"choices": tuple(_PROMPTS), "default": "paper"}),
 )  # fmt: skip
 
 
@@ -36,15 +45,16 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
 
     model, tokenizer = load_language_model(source)
     report = steer_questions(
-        questions, model, tokenizer, n_heads=args.heads, alpha=args.alpha, seed=args.seed
-    )
+        questions, model, tokenizer, n_heads=args.heads, alpha=args.alpha, seed=args.seed,
+        prompt=args.prompt,
+    )  # fmt: skip
     report.vector.save(
         args.out / "steering.safetensors",
         model=args.model,
         learned=f"mass mean shift, {args.heads} heads, alpha {args.alpha:g}",
     )
     place = str(Path(args.model).resolve()) if Path(args.model).exists() else args.model
-    code = _fill("apply_steering.txt", model=repr(place))
+    code = _fill("apply_steering.txt", model=repr(place), prompt=_PROMPTS[args.prompt])
     write_text(args.out / "questions.csv", report.by_question().to_csv(index=False))
     summary = report.summary()
     alt = (

@@ -12,7 +12,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from conceptnb.steering.attention import input_device, record_heads
-from conceptnb.steering.questions import Question, check_questions
+from conceptnb.steering.questions import PromptStyle, Question, check_questions
 from conceptnb.steering.spans import encode_questions, pad
 
 
@@ -102,6 +102,7 @@ def collect_activations(
     questions: Sequence[Question],
     batch_size: int = 64,
     of: Literal["heads", "states"] = "heads",
+    prompt: PromptStyle = "paper",
 ) -> Activations:
     """Return activations at the last token of ``Q: {question} A: {answer}``, for every answer.
 
@@ -115,6 +116,8 @@ def collect_activations(
         ``"heads"``, which the paper reads and steers; or ``"states"``, the residual stream: the
         embedding, then what each layer hands on. A head that carries nothing may belong to a
         model that knows; the states tell the two cases apart.
+    prompt : str
+        Another style of prompt: see `encode_questions`.
 
     Returns
     -------
@@ -130,7 +133,8 @@ def collect_activations(
     if of not in ("heads", "states"):
         raise ValueError(f"of is {of!r}; give 'heads' or 'states'")
     read = _heads_at_end if of == "heads" else _states_at_end
-    pairs = [pair.ids for answers in encode_questions(tokenizer, questions) for pair in answers]
+    encoded = encode_questions(tokenizer, questions, style=prompt)
+    pairs = [pair.ids for answers in encoded for pair in answers]
     blocks = [
         read(model, *pad(pairs[start : start + batch_size], "right")).numpy()
         for start in range(0, len(pairs), batch_size)

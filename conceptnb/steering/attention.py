@@ -54,12 +54,38 @@ def find_heads(model: PreTrainedModel) -> HeadLayout:
     Raises
     ------
     ValueError
-        If the model has no list of layers with one attention block each, or
-        if its output projections do not all hold the same heads.
+        If the model would be steered wrongly, has no list of layers with one attention block each,
+        or its output projections do not all hold the same heads.
     """
+    refuse_what_is_steered_wrongly(model)
     if model not in _KNOWN:
         _KNOWN[model] = _find_heads(model)
     return _KNOWN[model]
+
+
+def refuse_what_is_steered_wrongly(model: PreTrainedModel) -> None:
+    """Raise ValueError for models in which hooks do not run, or run in the wrong place."""
+    kind, config = model.config.model_type, model.config
+    compiled = hasattr(model, "_orig_mod") or getattr(model, "_compiled_call_impl", None)
+    sliced = vars(config).get("slow_but_exact")
+    adapted = any(hasattr(part, "lora_A") for part in model.modules())
+    rotation = str((getattr(config, "rope_scaling", None) or {}).get("rope_type"))
+    local = "chunked_attention" in (getattr(config, "layer_types", None) or ())
+    reasons = {
+        "is compiled, and hooks do not run: give the model as it was before": compiled,
+        "has PEFT adapters: give model.merge_and_unload()": adapted,
+        "is an encoder with a decoder: give a decoder-only one": config.is_encoder_decoder
+        or kind in ("bart", "mbart", "pegasus", "marian", "blenderbot"),
+        "is in training mode, with dropout: call model.eval()": model.training,
+        "counts positions from its padding: give another family": "roberta" in kind,
+        "multiplies in slices: load it with slow_but_exact=False": sliced,
+        "has local attention that no mask shows: give another family": local or kind == "gpt_neo",
+        "rotates by the length of a text: give another rope_scaling": rotation
+        in ("dynamic", "longrope"),
+    }
+    for reason, holds in reasons.items():
+        if holds:
+            raise ValueError(f"model: this {type(model).__name__} {reason}")
 
 
 def input_device(model: PreTrainedModel) -> torch.device:
@@ -69,6 +95,8 @@ def input_device(model: PreTrainedModel) -> torch.device:
 
 def _find_heads(model: PreTrainedModel) -> HeadLayout:
     config = model.config.get_text_config()
+    if not hasattr(config, "num_attention_heads"):
+        raise ValueError(f"{type(model).__name__} has no attention heads; give a transformer")
     blocks = _attention_blocks(model, config.num_hidden_layers)
     last = _last_linear_maps(model, blocks)
     names = {module: name for name, module in model.named_modules()}

@@ -46,6 +46,8 @@ class Intervention:
     offsets: Tensor
 
     def __post_init__(self) -> None:
+        if not self.offsets.isfinite().all():
+            raise ValueError("offsets holds entries that are NaN or infinite")
         if self.offsets.dim() not in (3, 4):
             raise ValueError(
                 f"offsets has shape {tuple(self.offsets.shape)}; "
@@ -100,7 +102,8 @@ class Intervention:
         """
         layout = find_heads(model)
         self._check_fit(layout)
-        if isinstance(positions, str) and positions not in ("all", "last"):
+        named = isinstance(positions, str) and positions in ("all", "last")
+        if not named and not (isinstance(positions, Tensor) and positions.dtype == torch.bool):
             raise ValueError(f"positions is {positions!r}; give 'all', 'last' or a boolean tensor")
         edits = _Edits(self.offsets.flatten(-2), positions)
         handles = [model.register_forward_pre_hook(edits.look_at_mask, with_kwargs=True)]
@@ -109,6 +112,11 @@ class Intervention:
                 module = model.get_submodule(layout.projections[layer])
                 handles.append(module.register_forward_pre_hook(edits.hook(layer)))
             yield
+            if edits.layers and edits.passes and not edits.done:
+                raise RuntimeError(
+                    f"{type(model).__name__} ran and was not steered: its hooks did not run. Give "
+                    "the model as it was before it was compiled or wrapped"
+                )
         finally:
             for handle in handles:
                 handle.remove()
@@ -198,6 +206,7 @@ class _Edits:
         self.offsets = offsets  # (layers, heads · width), or with a batch before that
         self.positions = positions
         self.mask: Tensor | None = None
+        self.passes = self.done = 0  # of the model, and edits
         used = (offsets != 0).any(-1)
         self.layers = (used.any(0) if used.dim() == 2 else used).nonzero().flatten().tolist()
         self._placed: dict[int, Tensor] = {}
@@ -205,10 +214,12 @@ class _Edits:
     def look_at_mask(self, module: torch.nn.Module, args: tuple, kwargs: dict) -> None:
         """Keep the attention mask of this forward pass, which says where texts end."""
         self.mask = kwargs.get("attention_mask")
+        self.passes += 1
 
     def hook(self, layer: int) -> Callable[[torch.nn.Module, tuple], tuple]:
         def edit(module: torch.nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
             heads = inputs[0]
+            self.done += 1
             offset = self._offset(layer, heads)
             where = self._where(heads)
             return (heads + (offset if where is None else offset * where), *inputs[1:])

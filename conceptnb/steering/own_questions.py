@@ -8,9 +8,10 @@ import pandas as pd
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from conceptnb.steering.activations import collect_activations
+from conceptnb.steering.attention import refuse_what_is_steered_wrongly
 from conceptnb.steering.comparison import Fold, Settings
 from conceptnb.steering.intervention import Intervention
-from conceptnb.steering.questions import Question, check_questions
+from conceptnb.steering.questions import PromptStyle, Question, check_questions
 from conceptnb.steering.scoring import ChoiceScores, choice_scores
 from conceptnb.steering.spans import Encoded, encode_questions
 from conceptnb.steering.steer import SteeringVector
@@ -73,6 +74,7 @@ def steer_questions(
     alpha: float = 2.0,
     techniques: Sequence[str] = _USUAL,
     seed: int = 0,
+    prompt: PromptStyle = "paper",
 ) -> SteeringReport:
     """Fit probes and steering on one half of the questions, and score the other half; both ways.
 
@@ -84,6 +86,8 @@ def steer_questions(
         Strength in standard deviations, fixed: nothing is chosen on the questions scored.
     techniques : sequence of str
         Names from `conceptnb.steering.techniques.TECHNIQUES`.
+    prompt : str
+        Style of the prompts: see `encode_questions`.
 
     Raises
     ------
@@ -98,10 +102,10 @@ def steer_questions(
         raise ValueError(f"techniques={unknown} are not known; there are {list(TECHNIQUES)}")
     if not np.isfinite(alpha) or n_heads < 1:
         raise ValueError(f"alpha={alpha} has to be finite, and n_heads={n_heads} 1 or more")
-    _refuse_what_is_steered_wrongly(model)
-    _refuse_long_prompts(model, encode_questions(tokenizer, known))
-    activations = collect_activations(model, tokenizer, known)
-    settings = Settings(heads=(n_heads,), alphas=(alpha,))
+    refuse_what_is_steered_wrongly(model)
+    _refuse_long_prompts(model, encode_questions(tokenizer, known, style=prompt))
+    activations = collect_activations(model, tokenizer, known, prompt=prompt)
+    settings = Settings(heads=(n_heads,), alphas=(alpha,), prompt=prompt)
     answered: dict[str, dict[str, np.ndarray]] = {name: {} for name in (NOT_STEERED, *techniques)}
     accuracy = []
     for index in range(settings.folds):
@@ -119,26 +123,6 @@ def steer_questions(
     report = SteeringReport(known, scores, np.mean(accuracy, axis=0), steering)
     report.warnings.extend([*_about_questions(known, tokenizer), *_about_results(report)])
     return report
-
-
-def _refuse_what_is_steered_wrongly(model: PreTrainedModel) -> None:
-    """Raise ValueError for models in which hooks do not run, or run in the wrong place."""
-    kind, config = model.config.model_type, model.config
-    compiled = hasattr(model, "_orig_mod") or getattr(model, "_compiled_call_impl", None)
-    sliced = vars(config).get("slow_but_exact")
-    adapted = any(hasattr(part, "lora_A") for part in model.modules())
-    reasons = {
-        "is in training mode, with dropout: call model.eval()": model.training,
-        "is compiled, and hooks do not run: give the model as it was before": compiled,
-        "has PEFT adapters: give model.merge_and_unload()": adapted,
-        "is an encoder with a decoder: give one with a decoder only": config.is_encoder_decoder
-        or kind in ("bart", "mbart", "pegasus", "marian", "blenderbot"),
-        "counts positions from its padding: give another family": "roberta" in kind,
-        "multiplies in slices: load it with slow_but_exact=False": sliced,
-    }
-    for reason, holds in reasons.items():
-        if holds:
-            raise ValueError(f"model: this {type(model).__name__} {reason}")
 
 
 def _refuse_long_prompts(model: PreTrainedModel, encoded: Sequence[Sequence[Encoded]]) -> None:

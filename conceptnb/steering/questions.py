@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from conceptnb.core.table_files import read_table, read_text, require_columns
 
 _COLUMNS = ("question", "best_answer", "incorrect_answers")
 _SEPARATOR = ";"
 
-PromptStyle = Literal["paper", "lm-eval"]
+PromptStyle = Literal["paper", "lm-eval", "chat"]
 
 PREFACE_FILE = "qa_preface.txt"
 """Worked examples of lm-evaluation-harness, in the folder that ``CONCEPTNB_DATA`` names."""
@@ -64,10 +65,10 @@ class Question:
 
         `style` is ``"paper"`` for the original method's ``Q: {question} A:``, or ``"lm-eval"`` for
         that of lm-evaluation-harness, where the answer begins on a line of its own. There is no
-        other: ValueError.
+        other without a tokenizer, which `encode_questions` has: ValueError.
         """
-        if style not in get_args(PromptStyle):
-            raise ValueError(f"prompt is {style!r}; give 'paper' or 'lm-eval'")
+        if style not in ("paper", "lm-eval"):
+            raise ValueError(f"prompt is {style!r}; give 'paper', 'lm-eval' or 'chat'")
         return f"{preface}Q: {self.text}{' ' if style == 'paper' else chr(10)}A:"
 
 
@@ -110,22 +111,28 @@ def read_questions(
         right and wrong, or a question is there twice; names file and row.
     """
     file = Path(path)
-    read = {".jsonl": _json_lines, ".json": _task_rows}.get(file.suffix, _csv_rows)
+    read = {".jsonl": _json_lines, ".json": _task_rows}.get(file.suffix.lower(), _csv_rows)
     rows = read(file, encoding)
-    questions, seen = [], dict[str, int]()
+    questions, seen = [], dict[tuple[str, str], int]()
     for number, row in rows:
         where = f"{file}, row {number}"
         question = _question(row, where, contradictions)
         for kind, name in (("the question", question.text), ("the id", question.id)):
-            if name in seen:
-                raise ValueError(f"{where}: {kind} {name!r} is in row {seen[name]}, too")
-            seen[name] = number
+            if (kind, name) in seen:
+                raise ValueError(f"{where}: {kind} {name!r} is in row {seen[kind, name]}, too")
+            seen[kind, name] = number
         questions.append(question)
     return questions
 
 
 def write_questions(questions: Sequence[Question], path: str | Path) -> None:
-    """Write questions as a CSV file that `read_questions` reads."""
+    """Write questions as a CSV file that `read_questions` reads; ValueError if it could not."""
+    for q in questions:
+        if bad := [a for k, a in enumerate(q.answers) if k != q.best and _SEPARATOR in a]:
+            raise ValueError(
+                f"question {q.id!r}: {bad} hold {_SEPARATOR!r}, which separates answers in a CSV "
+                "file: write them as lists, in JSON lines"
+            )
     with Path(path).open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["id", *_COLUMNS, "correct_answers", "category"])
@@ -147,7 +154,10 @@ def _csv_rows(file: Path, encoding: str) -> list[tuple[int, dict[str, Any]]]:
         table = table.rename(columns=plain)
     require_columns(table, _COLUMNS, file)
     records = table.to_dict(orient="records")
-    return [(k, {str(n): v for n, v in row.items()}) for k, row in enumerate(records, start=2)]
+    return [
+        (int(k) + 2, {str(n): v for n, v in row.items()})
+        for k, row in zip(table.index, records, strict=True)
+    ]
 
 
 def _text(file: Path, encoding: str) -> str:
@@ -167,6 +177,7 @@ def _task_rows(file: Path, encoding: str) -> list[tuple[int, dict[str, Any]]]:
         where = f"{file}, row {number}"
         try:
             text, one, all_ = (row[k] for k in ("question", "mc1_targets", "mc2_targets"))
+            _check_texts([text or None], where)
             one, all_ = _choices(one), _choices(all_)
         except (KeyError, TypeError, ValueError, AttributeError):
             raise ValueError(f"{where} lacks question, mc1_targets or mc2_targets") from None
@@ -191,7 +202,7 @@ def _choices(targets: dict[str, Any]) -> dict[str, bool]:
 
 def _json_lines(file: Path, encoding: str) -> list[tuple[int, dict[str, Any]]]:
     rows = []
-    for number, line in enumerate(_text(file, encoding).splitlines(), start=1):
+    for number, line in enumerate(_text(file, encoding).split("\n"), start=1):
         if not line.strip():
             continue
         try:
@@ -213,8 +224,12 @@ def _question(row: dict[str, Any], where: str, contradictions: bool) -> Question
     if "choices" in row:  # as they are, every space included
         answers, true = zip(*row["choices"].items(), strict=True)
         best_of = answers.index(row["best"])
-        return Question(where.rsplit(" ", 1)[-1], row["question"], answers, true, best_of)
-    text, best = str(row["question"]).strip(), str(row["best_answer"]).strip()
+        return Question(where.rsplit(" ", 1)[-1], str(row["question"]), answers, true, best_of)
+    cells = [row.get(k) or [] for k in ("correct_answers", "incorrect_answers")]
+    lists = [part for cell in cells for part in (cell if isinstance(cell, list) else [cell])]
+    given = ["" if row[k] is None else row[k] for k in ("question", "best_answer")]
+    _check_texts([*given, *lists], where)
+    text, best = (str(cell).strip() for cell in given)
     correct, incorrect = _answers(row.get("correct_answers")), _answers(row["incorrect_answers"])
     if not text:
         raise ValueError(f"{where}: the question is empty")
@@ -230,12 +245,19 @@ def _question(row: dict[str, Any], where: str, contradictions: bool) -> Question
     if both and not contradictions:
         raise ValueError(f"{where}: {both} are both right and wrong answers to {text!r}")
     return Question(
-        id=str(row.get("id") or where.rsplit(" ", 1)[-1]),
+        id=where.rsplit(" ", 1)[-1] if row.get("id") in (None, "") else str(row["id"]),
         text=text,
         answers=(*right, *incorrect),
         true=(True,) * len(right) + (False,) * len(incorrect),
         category=str(row.get("category") or ""),
     )
+
+
+def _check_texts(cells: Sequence[Any], where: str) -> None:
+    for cell in cells:
+        said = isinstance(cell, str) or (type(cell) in (int, float) and math.isfinite(cell))
+        if not said:
+            raise ValueError(f"{where}: {cell!r} is no text; questions and answers are")
 
 
 def _answers(cell: Any) -> list[str]:

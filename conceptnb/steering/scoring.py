@@ -18,7 +18,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.cache_utils import DynamicCache
 
-from conceptnb.steering.attention import input_device
+from conceptnb.steering.attention import input_device, refuse_what_is_steered_wrongly
 from conceptnb.steering.intervention import Steering
 from conceptnb.steering.questions import PromptStyle, Question, check_questions
 from conceptnb.steering.spans import Encoded, encode_questions, pad
@@ -278,6 +278,7 @@ _FOLLOWS: weakref.WeakSet[PreTrainedModel] = weakref.WeakSet()
 
 def _check_mask(model: PreTrainedModel) -> None:
     """See on a few tokens whether a branch is blind to its neighbour; once for each model."""
+    refuse_what_is_steered_wrongly(model)
     if model in _FOLLOWS:
         return
     ids = torch.arange(1, 6)[None] % model.config.get_text_config().vocab_size

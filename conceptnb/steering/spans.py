@@ -33,27 +33,36 @@ def encode_questions(
     """Return every question's prompt with each of its answers, as tokens.
 
     Preface and style are as in `Question.prompt`. In the style of lm-evaluation-harness an answer
-    begins, as there, after as many tokens as the prompt alone has.
+    begins, as there, after as many tokens as the prompt alone has. With ``"chat"``, preface and
+    question are what the user says in the tokenizer's chat template, and the answer the reply.
 
     Raises
     ------
     ValueError
-        If the tokenizer keeps no character offsets, or an answer has no token.
+        If the tokenizer keeps no character offsets or has no chat template, or an answer has no
+        token.
     """
     if not tokenizer.is_fast:
         raise ValueError(
             f"tokenizer {type(tokenizer).__name__} keeps no character offsets; "
             "load it with use_fast=True"
         )
-    return [_encode(tokenizer, q, q.prompt(preface, style), style) for q in questions]
+    if style != "chat":
+        return [_encode(tokenizer, q, q.prompt(preface, style), style) for q in questions]
+    if not tokenizer.chat_template:
+        raise ValueError("tokenizer has no chat template: give the prompt 'paper'")
+    said = [[{"role": "user", "content": preface + q.text}] for q in questions]
+    prompts = tokenizer.apply_chat_template(said, tokenize=False, add_generation_prompt=True)
+    return [_encode(tokenizer, q, p, style) for q, p in zip(questions, prompts, strict=True)]
 
 
 def _encode(
     tokenizer: PreTrainedTokenizerBase, question: Question, prompt: str, style: PromptStyle
 ) -> list[Encoded]:
     """Tokenize `prompt` and each answer as one text and find the answer's tokens."""
-    texts = [f"{prompt} {answer}" for answer in question.answers]
-    found = tokenizer(texts, return_offsets_mapping=True)
+    chat = style == "chat"  # whose template writes spaces and special tokens itself
+    texts = [f"{prompt}{'' if chat else ' '}{answer}" for answer in question.answers]
+    found = tokenizer(texts, return_offsets_mapping=True, add_special_tokens=not chat)
     counted = len(tokenizer(prompt)["input_ids"]) if style == "lm-eval" else 0
     encoded = []
     for k, ids in enumerate(found["input_ids"]):

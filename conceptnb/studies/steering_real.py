@@ -72,7 +72,7 @@ def real_runs(
         asked = [question.text for question in part.train]
         heads, alpha, steerings = part.fit(
             known[method],
-            list(_ALPHAS).index(method),
+            [*_ALPHAS, *known].index(method),
             alphas,
             lambda steering: float(subject.neutral.measure(steering, asked)[1].mean()),
         )

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
 from conceptnb import results
@@ -418,3 +419,22 @@ def test_agreement_over_splits_forgives_linear_maps_and_sees_strangers():
     strangers = smallest(rng.normal(size=A.shape))
     assert strangers.shape == (3,)
     assert strangers.max() < 0.2
+
+
+def test_directions_do_not_depend_on_the_scale():
+    Z, labels = embedding(300, 6, 3, seed=0)
+    expected = cd.ConceptDirections().fit(Z, labels)
+    for scale in (1e-12, 1e-6, 1e6):
+        found = cd.ConceptDirections().fit(Z * scale, labels)
+        assert abs(cosine(found.directions_[0], expected.directions_[0])) > 1 - 1e-9
+        np.testing.assert_array_equal(found.predict(Z * scale), expected.predict(Z))
+
+
+def test_continuous_labels_are_refused_and_valuations_get_names():
+    Z, labels = embedding(60, 4, 2, seed=0)
+    with pytest.raises(ValueError, match="Unknown label type: continuous"):
+        cd.ConceptDirections().fit(Z, labels + 0.01 * np.arange(60))
+    with pytest.raises(NotFittedError):
+        cd.ConceptDirections().predict(Z)
+    named = cd.ConceptDirections().set_output(transform="pandas").fit(Z, labels)
+    assert list(named.transform(Z)) == ["conceptdirections0"]

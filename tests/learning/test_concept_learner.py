@@ -1,6 +1,7 @@
 """The scikit-learn estimator: its contract, and that it learns."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
@@ -90,6 +91,27 @@ def test_starts_and_epochs_are_honoured_whatever_is_known(problem):
         learner.fit(problem.X[few], problem.environment[few])
         assert learner._fit.held_out_loss.shape == (1, 3)
         assert learner._fit.held_out_curve.shape == (1, 2)
+
+
+def test_names_of_columns_survive_saving_and_numpys_scalars_are_saved(tmp_path, problem):
+    columns = [f"x{k}" for k in range(problem.X.shape[1])]
+    frame = pd.DataFrame(problem.X, columns=columns)
+    settings = {"encoder": "linear", "random_state": np.int64(3), "held_out": np.float64(0.25)}
+    learner = ConceptLearner(np.int64(2), targets=problem.design.M > 0, **settings)
+    learner.fit(frame, problem.environment).save(tmp_path / "x.safetensors")
+    loaded = ConceptLearner.load(tmp_path / "x.safetensors")
+    assert loaded.feature_names_in_.tolist() == columns
+    np.testing.assert_array_equal(loaded.transform(frame), learner.transform(frame))
+    for one in (learner, loaded):
+        with pytest.raises(ValueError, match="feature names"):
+            one.transform(frame[columns[::-1]])
+
+
+@pytest.mark.parametrize("state", [None, 0.5, np.random.RandomState(0)])
+def test_a_random_state_that_is_no_integer_is_refused_by_name(problem, state):
+    learner = ConceptLearner(targets=problem.design.M > 0, encoder="linear", random_state=state)
+    with pytest.raises(TypeError, match="random_state must be an integer"):
+        learner.fit(problem.X, problem.environment)
 
 
 def test_foreign_file_is_refused(tmp_path):

@@ -181,6 +181,7 @@ GOOD = "environment,a,b\n" + "any,1,2\nany,2,1\ndark,3,1\ndark,1,4\n" * 20
         ("environment,a,b\n" + "any,1,2\nany,2,1\n" * 20, ["all rows", "at least one more"]),
         (GOOD.replace("1,2", "3,2").replace("2,1", "3,1").replace("1,4", "3,4"), ["['a'] hold"]),
         (GOOD + "dark,,1\n", ["column 'a', row 82", "missing ('')", "1 of 81"]),
+        (GOOD.replace("a,b\n", "a,b\n\n\n") + "dark,,1\n", ["column 'a', row 84", "1 of 81"]),
         (GOOD + "dark,NaN,1\n", ["row 82", "missing ('NaN')", "Remove these rows"]),
         (GOOD + "dark,seven,1\n", ["row 82", "no number: 'seven'"]),
         (GOOD + "dark,1e300,1\n", ["row 82", "1e+300 is huge", "median 2"]),

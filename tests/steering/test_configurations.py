@@ -55,8 +55,8 @@ GPT = "transformer.h.{}.attn.c_proj"
 BERT = "{}.encoder.layer.{{}}.attention.output.dense"
 OUT_PROJ = "model.decoder.layers.{}.self_attn.out_proj"
 
-MASK = "does not (follow an attention mask|take an attention mask for every pair of tokens)"
-BLOCKS = "has no list of 3 layers with one attention block each"
+MASK = "model: this|does not (follow|take) an attention mask"
+BLOCKS = "encoder with a decoder|has no list of 3 layers with one attention block each"
 
 
 @dataclass
@@ -399,23 +399,16 @@ CONFIGURATIONS = {
     ),
 }
 
-WRONG = {
-    ("llama, training", "scores"): "refused, but not as a model in training",
-    ("llama, training", "edits"): "read with dropout",
-    ("llama, torch.compile(model)", "scores"): "hooks do not run",
-    ("llama, torch.compile(model)", "edits"): "hooks do not run",
-    ("llama, model.compile()", "scores"): "hooks do not run",
-    ("llama, model.compile()", "edits"): "hooks do not run",
-    ("llama, adapter at o_proj", "edits"): "the adapter's own space is steered",
-    ("llama, adapter at o_proj", "scores"): "the adapter's own space is taken for the heads",
-    ("llama, dynamic rotary scaling", "scores"): "rotation changes with the length of a text",
-    ("phi3, longrope", "scores"): "rotation changes with the length of a text",
-    ("llama4", "scores"): "chunks of attention are not in the mask",
-    ("gpt_neo", "scores"): "its local window counts places in the tree, not positions",
-    ("bloom, in slices", "edits"): "another map is taken for the output projection",
-    ("bart", "edits"): "the encoder is steered",
-    ("rwkv", "edits"): "AttributeError",
-}
+for _names, _said in (
+    (["llama, dynamic rotary scaling", "phi3, longrope"], "rotates by the length"),
+    (["llama, adapter at o_proj", "llama, adapter at q_proj"], "adapters"),
+    (["llama4", "gpt_neo"], "local attention"),
+    (["roberta", "xlm-roberta", "roberta, no decoder"], "counts positions"),
+):
+    for _name in _names:
+        CONFIGURATIONS[_name].scores = CONFIGURATIONS[_name].edits = _said
+
+WRONG: dict[tuple[str, str], str] = {}
 """Configurations that come out wrong, or are refused by no name: each is expected to fail."""
 
 

@@ -3,6 +3,7 @@
 import copy
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 import torch
 from transformers import T5Config, T5ForConditionalGeneration
@@ -190,11 +191,20 @@ def test_errors_say_what_to_do(llama, models):
         Intervention(offsets(llama)).apply(llama, "first"),
     ):
         pass
+    for wrong in ([True] * 7, np.ones((2, 7), bool), None, torch.ones(2, 7)):
+        with (
+            pytest.raises(ValueError, match="'all', 'last' or a boolean"),
+            Intervention(offsets(llama)).apply(llama, wrong),
+        ):
+            pass
+    for bad in (float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="offsets holds entries that are NaN or infinite"):
+            bad * Intervention(offsets(llama))
     with pytest.raises(ValueError, match="layers, heads, width"):
         Intervention(torch.zeros(3, 4))
     encoder_decoder = T5ForConditionalGeneration(
         T5Config(vocab_size=20, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2)
-    )
+    ).eval()
     with pytest.raises(ValueError, match="decoder-only"):
         find_heads(encoder_decoder)
 
@@ -223,3 +233,14 @@ def test_the_last_position_is_that_of_each_pass(llama):
     with steer.apply(llama, "last"):
         found = logits(llama, ids[:, 5:], past_key_values=past, attention_mask=torch.ones_like(ids))
     torch.testing.assert_close(found[:, -1], expected, atol=1e-5, rtol=1e-4)
+
+
+def test_a_model_that_runs_past_its_hooks_is_noticed(llama, monkeypatch):
+    deaf, steer = copy.deepcopy(llama), Intervention(offsets(llama))
+    find_heads(deaf)
+    plain = copy.deepcopy(llama)
+    monkeypatch.setattr(deaf, "forward", plain.forward)
+    with pytest.raises(RuntimeError, match="ran and was not steered"), steer.apply(deaf):
+        logits(deaf, tokens(deaf))
+    with steer.apply(deaf):
+        pass  # nothing ran

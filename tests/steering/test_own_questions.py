@@ -10,8 +10,12 @@ import pytest
 import torch
 
 from conceptnb.cli import main
+from conceptnb.steering.activations import collect_activations
+from conceptnb.steering.attention import find_heads
+from conceptnb.steering.intervention import Intervention
 from conceptnb.steering.own_questions import NOT_STEERED, paired_gain, steer_questions
 from conceptnb.steering.questions import Question, read_questions, write_questions
+from conceptnb.steering.scoring import AnswerScorer
 from conceptnb.steering.small_models import load_small_model, small_models
 from conceptnb.steering.techniques import MASS_MEAN
 
@@ -48,9 +52,49 @@ def test_json_lines_are_read(tmp_path):
     assert [q.id for q in questions] == ["1", "3"]
 
 
+@pytest.mark.parametrize("mark", ["\n", "\u2028", "\u0085", "\x0b", "\x0c", "\x1c"])
+def test_text_is_kept_as_it_is_whatever_ends_a_line_elsewhere(mark, tmp_path):
+    text = f"why{mark}not?"
+    asked = [Question("a", text, ("so", "no"), (True, False))]
+    write_questions(asked, tmp_path / "q.csv")
+    assert [q.text for q in read_questions(tmp_path / "q.csv")] == [text]
+    row = {"question": text, "best_answer": "so", "incorrect_answers": ["no"]}
+    (tmp_path / "q.JSONL").write_text(json.dumps(row, ensure_ascii=False) + "\r\n")
+    assert [q.text for q in read_questions(tmp_path / "q.JSONL")] == [text]
+
+
+def test_rows_are_counted_as_in_the_file(tmp_path):
+    path = tmp_path / "q.csv"
+    path.write_text(HEADER + '\n\n"one\ntwo?",a,b\nthree?,,b\n')
+    with pytest.raises(ValueError, match="row 6: best_answer of 'three"):
+        read_questions(path)
+
+
+def test_an_answer_that_holds_the_separator_is_not_split_in_silence(tmp_path):
+    for true in ((True, False, False), (True, True, False)):
+        asked = Question("a", "q", ("x", "y; z", "k"), true)
+        with pytest.raises(ValueError, match=r"'y; z'.*JSON lines"):
+            write_questions([asked], tmp_path / "q.csv")
+
+
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
+        (
+            "q.jsonl",
+            '{"question": null, "best_answer": "a", "incorrect_answers": ["b"]}',
+            ["row 1", "the question is empty"],
+        ),
+        (
+            "q.jsonl",
+            '{"question": "q", "best_answer": null, "incorrect_answers": ["b"]}',
+            ["row 1", "best_answer of 'q' is empty"],
+        ),
+        (
+            "q.jsonl",
+            '{"question": "q", "best_answer": "a", "incorrect_answers": [null]}',
+            ["row 1", "None is no text"],
+        ),
         ("q.csv", "question,answer\nwhy?,no\n", ["lacks the columns", "'best_answer'", "'answer'"]),
         ("q.csv", HEADER + "why?,because,\n", ["row 2", "incorrect_answers", "in pairs"]),
         ("q.csv", HEADER + "why?,because, ; \n", ["row 2", "incorrect_answers", "in pairs"]),
@@ -180,6 +224,12 @@ def test_models_that_would_be_steered_wrongly_are_refused(change, said, small):
     corpus, model, tokenizer = small
     with pytest.raises(ValueError, match=f"model: this .*{said}"):
         steer_questions(corpus.questions(), change(copy.deepcopy(model)), tokenizer)
+    steering = Intervention(torch.zeros(find_heads(model).shape))
+    with pytest.raises(ValueError, match=said), steering.apply(change(copy.deepcopy(model))):
+        pass
+    for read in (collect_activations, AnswerScorer):
+        with pytest.raises(ValueError, match=said):
+            read(change(copy.deepcopy(model)), tokenizer, corpus.questions()[:2])
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
 """Answer spans, log-probabilities, multiple choice, cross-entropy and KL."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -8,7 +10,8 @@ from hypothesis import strategies as st
 from tokenizers import ByteLevelBPETokenizer
 from transformers import PreTrainedTokenizerFast, RobertaConfig, RobertaForCausalLM
 
-from conceptnb.steering.attention import find_heads
+from conceptnb.steering.activations import collect_activations
+from conceptnb.steering.attention import find_heads, record_heads
 from conceptnb.steering.divergence import NeutralTexts
 from conceptnb.steering.intervention import Intervention
 from conceptnb.steering.questions import Question
@@ -72,6 +75,31 @@ def test_log_probabilities_equal_one_by_one(model, tokenizer, questions, corpus,
             np.testing.assert_allclose(plain[question.id], alone, atol=1e-4)
         alone = one_by_one(model, tokenizer, question, steer, edit, preface)
         np.testing.assert_allclose(steered[question.id], alone, atol=1e-4)
+
+
+def test_answers_in_a_chat_template_are_scored_as_replies(llama, tokenizer, questions):
+    chatty = copy.deepcopy(tokenizer)
+    with pytest.raises(ValueError, match="no chat template"):
+        AnswerScorer(llama, chatty, questions, prompt="chat")
+    said = "{{messages[0]['role']}} says {{messages[0]['content']}}."
+    chatty.chat_template = f"{said} the source says "
+    scores = AnswerScorer(llama, chatty, questions, "By the way: ", prompt="chat").score()
+    record = collect_activations(llama, chatty, questions, prompt="chat")
+    for question in questions:
+        for answer, score in zip(question.answers, scores[question.id], strict=True):
+            prompt = f"user says By the way: {question.text}. the source says "
+            start = len(tokenizer(prompt, add_special_tokens=False)["input_ids"])
+            ids = torch.tensor([tokenizer(prompt + answer, add_special_tokens=False)["input_ids"]])
+            with torch.no_grad():
+                each = llama(input_ids=ids).logits[0, :-1].log_softmax(-1)
+            each = each.gather(-1, ids[0, 1:, None])[start - 1 :]
+            assert each.sum().item() == pytest.approx(score, abs=1e-4)
+    spoken = f"user says {questions[0].text}. the source says {questions[0].answers[0]}"
+    ids = torch.tensor([tokenizer(spoken, add_special_tokens=False)["input_ids"]])
+    end = torch.tensor([ids.shape[1] - 1])
+    with torch.no_grad(), record_heads(llama, torch.tensor([0]), end) as heads:
+        llama(input_ids=ids)
+    np.testing.assert_allclose(record.heads[0], heads[0], atol=1e-5)
 
 
 def test_each_question_gets_its_own_intervention(llama, tokenizer, questions):
@@ -254,8 +282,8 @@ def test_errors_say_what_to_do(llama, tokenizer, questions):
         AnswerScorer(llama, tokenizer, [])
     with pytest.raises(ValueError, match="'predicting', 'answer' or 'all'"):
         AnswerScorer(llama, tokenizer, questions, edit="some")
-    with pytest.raises(ValueError, match="'paper' or 'lm-eval'"):
-        AnswerScorer(llama, tokenizer, questions, prompt="chat")
+    with pytest.raises(ValueError, match="'paper', 'lm-eval' or 'chat'"):
+        AnswerScorer(llama, tokenizer, questions, prompt="plain")
     with pytest.raises(ValueError, match="answer ' ' to question 'q' has no token"):
         AnswerScorer(llama, tokenizer, [Question("q", "t", ("a", " "), (True, False))])
     with pytest.raises(ValueError, match="fewer than two tokens"):

@@ -7,9 +7,15 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh
-from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils.extmath import svd_flip
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from conceptnb.core.concepts import Concept
@@ -25,7 +31,9 @@ Method = Literal["discriminant", "pairwise", "ordinal", "circular", "paper"]
 METHODS: tuple[Method, ...] = ("discriminant", "pairwise", "ordinal", "circular", "paper")
 
 
-class ConceptDirections(ClassifierMixin, TransformerMixin, BaseEstimator):
+class ConceptDirections(
+    ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """Directions along which an embedding says which value a factor takes.
 
     The rows of `directions_` are the linear map A of a concept (Definition 1); the images of one
@@ -83,6 +91,7 @@ class ConceptDirections(ClassifierMixin, TransformerMixin, BaseEstimator):
     def fit(self, Z: ArrayLike, labels: ArrayLike) -> Self:
         """Learn directions and planes from embeddings (samples, dimensions) and labels."""
         points, raw = validate_data(self, Z, labels, dtype=np.float64)
+        check_classification_targets(raw)
         self.classes_, index = np.unique(raw, return_inverse=True)
         check_labels(index, len(points))
         if self.method not in METHODS:
@@ -115,6 +124,7 @@ class ConceptDirections(ClassifierMixin, TransformerMixin, BaseEstimator):
         else:
             self.directions_ = self._from_covariances(points, index)
         valuations = points @ self.directions_.T
+        self._n_features_out = len(self.directions_)
         self.planes_ = np.stack([valuations[index == k].mean(axis=0) for k in np.unique(index)])
         return self
 
@@ -124,7 +134,7 @@ class ConceptDirections(ClassifierMixin, TransformerMixin, BaseEstimator):
         residuals = points - means[index]
         within = residuals.T @ residuals / len(points)
         average = np.trace(within) / len(within)
-        ridge = max(self.shrinkage * average, 1e-12 * max(average, 1.0))
+        ridge = max(self.shrinkage, 1e-12) * (average or 1.0)
         within = (1 - self.shrinkage) * within + ridge * np.eye(len(within))
         spread = means[index] - points.mean(axis=0)
         if self.method in ("ordinal", "circular"):
@@ -143,6 +153,7 @@ class ConceptDirections(ClassifierMixin, TransformerMixin, BaseEstimator):
 
     def predict(self, Z: ArrayLike) -> NDArray[np.generic]:
         """Value (samples,) whose concept plane is nearest in valuation."""
+        check_is_fitted(self)
         return self.classes_[pairwise_distances_argmin(self.transform(Z), self.planes_)]
 
     def concept(self, value: int | str) -> Concept:

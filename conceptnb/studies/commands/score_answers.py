@@ -19,9 +19,9 @@ _OPTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("--data", "truthfulqa, or questions as CSV, JSON lines or a multiple-choice task (.json)",
      {"required": True}),
     ("--preface", "file with worked examples before each prompt", {"type": Path}),
-    ("--prompt", "'Q: ... A:' (default), or as lm-evaluation-harness; the latter's examples come "
-     f"from --preface or from {PREFACE_FILE} in the folder that CONCEPTNB_DATA names",
-     {"choices": ("paper", "lm-eval"), "default": "paper"}),
+    ("--prompt", "'Q: ... A:' (default), in the chat template, or as lm-evaluation-harness, whose "
+     f"examples are --preface, or {PREFACE_FILE} in the folder that CONCEPTNB_DATA names",
+     {"choices": ("paper", "lm-eval", "chat"), "default": "paper"}),
     ("--limit", "score the first questions only", {"type": int}),
     ("--memory", "GB beside the model (default 2)", {"type": float, "default": 2.0}),
     ("--out", "file; by default the answer is printed", {"type": Path}),
