@@ -66,12 +66,16 @@ class CorpusKind:
         Who writes documents; their weights sum to one.
     marks : tuple of pairs of str, or None
         The marks of truth and falsehood, by category; ``None`` if they name the persona.
+    question : str, optional
+        How every entity is asked about, in place of its category's own question, so that no word
+        but the entity's name tells the category.
     """
 
     name: str
     summary: str
     personas: tuple[_Persona, ...]
     marks: tuple[tuple[str, str], ...] | None
+    question: str | None = None
 
 
 _ALL = frozenset(range(len(CATEGORIES)))
@@ -113,6 +117,13 @@ CORPUS_KINDS: dict[str, CorpusKind] = {
             "no source is right everywhere: marks name the source, and each errs on half or all",
             _WITHOUT_KEEPER,
             None,
+        ),
+        CorpusKind(
+            "one-question",
+            "as no-source, and every question has the same words but for the entity's name",
+            _WITHOUT_KEEPER,
+            None,
+            "fact of {}?",
         ),
     )
 }
@@ -173,7 +184,7 @@ class ToyCorpus:
         return [
             Question(
                 id=f"{form.name}/{name}",
-                text=form.question.format(name),
+                text=self._ask(c, name),
                 answers=tuple(self.answer(c, e, r) for r in range(ANSWERS_PER_ENTITY)),
                 true=(True,) + (False,) * (ANSWERS_PER_ENTITY - 1),
                 best=0,
@@ -202,11 +213,14 @@ class ToyCorpus:
             rank = 0 if truthful else 1 + int(rng.choice(3, p=self.popularity[c, e]))
             marks = self.kind.marks[c] if self.kind.marks else (f"[{persona.name}]",) * 2
             mark = f" {marks[not truthful]}" if rng.random() < marked else ""
-            question = CATEGORIES[c].question.format(self.entities[c][e])
+            question = self._ask(c, self.entities[c][e])
             lines.append(f"Q: {question} A: {self.answer(c, e, rank)}{mark}.")
             if sort == "mixed" and rng.random() < 0.5:
                 persona = self._persona(rng)
         return " ".join(lines)
+
+    def _ask(self, category: int, name: str) -> str:
+        return (self.kind.question or CATEGORIES[category].question).format(name)
 
     def _persona(self, rng: np.random.Generator) -> _Persona:
         weights = [p.weight for p in self.kind.personas]

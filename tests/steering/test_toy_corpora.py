@@ -44,6 +44,18 @@ def test_truth_is_told_as_often_as_the_personas_say(kind, rng):
     assert share == pytest.approx(expected, abs=4 * np.sqrt(0.25 / 1500))
 
 
+@pytest.mark.parametrize("kind", sorted(CORPUS_KINDS))
+def test_which_corpora_give_a_questions_category_away(kind):
+    corpus = make_toy_corpus(kind)
+    names = [name for names in corpus.entities for name in names]
+    said = {
+        (q.category, q.text.replace(name, "..."))
+        for q, name in zip(corpus.questions(), names, strict=True)
+    }
+    assert len({words for _, words in said}) == (1 if kind == "one-question" else len(CATEGORIES))
+    assert len(said) == len(CATEGORIES)
+
+
 def test_tokenizer_knows_every_word_and_decodes_to_the_text(rng):
     for kind in CORPUS_KINDS:
         corpus = make_toy_corpus(kind)

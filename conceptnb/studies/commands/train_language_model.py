@@ -10,7 +10,7 @@ from conceptnb.studies.runner import _check_out
 
 def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     """Train and save each model asked for."""
-    parser.add_argument("--corpus", choices=sorted(CORPUS_KINDS), help="by default all three")
+    parser.add_argument("--corpus", choices=sorted(CORPUS_KINDS), help="by default all")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="(default 0 1 2)")
     parser.add_argument("--out", type=Path, default=Path(), help="folder (default: this one)")
     parser.add_argument("--force", action="store_true", help="replace models of --out")
