@@ -15,8 +15,8 @@ from conceptnb.cli import main
 from conceptnb.steering import small_model_training as training
 from conceptnb.steering.comparison import Fold, Settings
 from conceptnb.steering.small_model_training import Lesson, LessonPlan
-from conceptnb.steering.techniques import MASS_MEAN, TECHNIQUES, Training
 from conceptnb.steering.small_models import small_models
+from conceptnb.steering.techniques import MASS_MEAN, TECHNIQUES, Training
 from conceptnb.steering.toy_corpora import CORPUS_KINDS
 from conceptnb.steering.truthfulqa import read_truthfulqa
 from conceptnb.studies import steering_analysis as analysis
