@@ -1,7 +1,5 @@
 """Concept arithmetic in any embedding: means of values, moves between them, what lies nearest."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 

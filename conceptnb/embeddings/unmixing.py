@@ -5,8 +5,6 @@ next-token model's state, f(x) ≈ A [log p(c_j | x)]_j + b, with sparse posteri
 small stand-in and none of their variants: one matrix for both directions, the plainest penalty.
 """
 
-from __future__ import annotations
-
 from typing import Self
 
 import numpy as np

@@ -12,16 +12,3 @@ from conceptnb.results.store import (
     shown,
     with_provenance,
 )
-
-__all__ = [
-    "Result",
-    "Shown",
-    "folder",
-    "load",
-    "names",
-    "paper",
-    "read",
-    "save",
-    "shown",
-    "with_provenance",
-]

@@ -15,8 +15,6 @@ from pathlib import Path
 
 from conceptnb.core.files import tracked_files
 
-__all__ = ["changes", "closure"]
-
 _ROOT = Path(__file__).resolve().parents[2]
 _PACKAGE = "conceptnb"
 _SET_ASIDE = (

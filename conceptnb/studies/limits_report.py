@@ -6,8 +6,6 @@ from typing import Any
 from conceptnb import results
 from conceptnb.results.show import Table, means
 
-__all__ = ["study_rows", "study_table"]
-
 
 def study_rows(study: str) -> list[dict[str, Any]]:
     """Return the stored rows of one study of ``conceptnb reproduce limits``."""

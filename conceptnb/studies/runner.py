@@ -4,8 +4,6 @@ A study says what its tasks are. The runner shares them out by `joblib`, keeps f
 killed run to go on, and writes one file with its provenance. Workers and backend change no result.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import hashlib
@@ -53,7 +51,7 @@ class Task:
         held = [hashlib.sha256(file.read_bytes()).hexdigest() for file in named]  # as of weights
         return _hash([code, self.compute.__qualname__, self.arguments, *held])
 
-    def but(self, **changes: Any) -> Task:
+    def but(self, **changes: Any) -> "Task":
         """Return the task with other arguments."""
         return Task(self.compute, self.arguments | changes)
 

@@ -16,15 +16,6 @@ from conceptnb.studies.summarise import grouped
 if TYPE_CHECKING:
     from conceptnb.results.store import Result
 
-__all__ = [
-    "below_paper",
-    "comparison",
-    "outside_two_std",
-    "paired_scores",
-    "runs_above_oracle",
-    "score_table",
-    "slopes_of_the_truth",
-]
 
 _SETTING = ("mixing", "n", "dz", "dx")
 _HIDDEN = 16

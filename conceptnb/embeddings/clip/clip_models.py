@@ -3,8 +3,6 @@
 Stand-ins trained here, controls with random weights, OpenAI's (Appendix D), or local checkpoints.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Embeddings of many images: in shards, resumable, in one memory-mapped array."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

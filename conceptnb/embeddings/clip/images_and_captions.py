@@ -5,8 +5,6 @@ attributes at random, as CLIP's prompt ensembles do; or one asks for the whole c
 best. Unit vectors trade their parts off, so the right caption can win where the mean loses.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@ Stand-ins for CLIP, trained here on rendered images (`conceptnb train-clip`): a 
 and a ResNet of open_clip's own classes, each with a small text transformer.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path

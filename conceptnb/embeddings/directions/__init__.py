@@ -26,26 +26,3 @@ from conceptnb.embeddings.directions.selection import (
     proper_concept,
     spanned_dimensions,
 )
-
-__all__ = [
-    "METHODS",
-    "ConceptDirections",
-    "FactorReport",
-    "agreement",
-    "agreement_over_splits",
-    "averaged_direction",
-    "canonical_correlations",
-    "canonical_variates",
-    "choose_dimension",
-    "cyclic_readings",
-    "first_values_split",
-    "half_split",
-    "leading_directions",
-    "order_dependence",
-    "pairwise_regressions",
-    "proper_concept",
-    "report_factors",
-    "separation",
-    "spanned_dimensions",
-    "valuation_table",
-]

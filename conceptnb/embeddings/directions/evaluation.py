@@ -1,7 +1,5 @@
 """What a concept direction is worth: planes, separation, agreement, splits (Appendix D.2)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The analysis of Appendix D for one embedding: every factor, on held-out images."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

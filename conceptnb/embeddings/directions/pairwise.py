@@ -4,8 +4,6 @@ Coefficients of a pair are a direction up to sign. The paper aligns signs by a h
 result can depend on the order of the pairs (Appendix D.1); the matrix Σ w wᵀ knows no signs.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import combinations
 

@@ -1,7 +1,5 @@
 """How many dimensions a concept has, counted on held-out images (Definition 1 allows any)."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

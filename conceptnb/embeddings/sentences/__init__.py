@@ -14,21 +14,3 @@ from conceptnb.embeddings.sentences.transfer import (
     moved,
     shared,
 )
-
-__all__ = [
-    "CONCEPTS",
-    "FACTORS",
-    "SHRINKAGE",
-    "STEPS",
-    "arithmetic",
-    "carry_over",
-    "carry_over_from",
-    "counterparts",
-    "differences",
-    "embed_sentences",
-    "grid",
-    "load_embeddings",
-    "moved",
-    "nearest",
-    "shared",
-]

@@ -22,27 +22,3 @@ from conceptnb.embeddings.shapes3d.images import (
     download,
 )
 from conceptnb.embeddings.shapes3d.renderer import Renderer
-
-__all__ = [
-    "FACTORS",
-    "N_IMAGES",
-    "SHAPE_NAMES",
-    "SIZES",
-    "VAGUE",
-    "VOCABULARY",
-    "WORDS",
-    "PublishedShapes",
-    "RenderedShapes",
-    "Renderer",
-    "ShapesImages",
-    "captions",
-    "check_factors",
-    "download",
-    "factor_index",
-    "factor_labels",
-    "factors_to_index",
-    "held_out_combinations",
-    "hue_to_rgb",
-    "index_to_factors",
-    "sample_factors",
-]

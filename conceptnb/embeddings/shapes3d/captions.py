@@ -4,8 +4,6 @@ A caption names the concepts present in an image (Section 6). An attribute can b
 ("some", "coloured"); the images that fit are then a concept conditional environment.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from itertools import chain
 

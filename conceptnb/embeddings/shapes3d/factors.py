@@ -4,8 +4,6 @@ The data set holds every combination of the factors once, 480,000 in all. The la
 fastest, so a combination and its position in the file determine each other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal, get_args
 

@@ -5,8 +5,6 @@ arrays, broadcast over rows, and return the distance t of the first hit in front
 (infinite where there is none) and the outward unit normal there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

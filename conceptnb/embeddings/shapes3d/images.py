@@ -3,8 +3,6 @@
 Both keep the published order, so the same positions mean the same factors.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any, Self
@@ -98,9 +96,9 @@ class PublishedShapes:
         if not np.array_equal(factors, index_to_factors(np.arange(N_IMAGES))):
             raise ValueError(f"{self.path}: the labels are not in the published order")
 
-    def __reduce__(self) -> tuple[type[PublishedShapes], tuple[Path]]:
+    def __reduce__(self) -> tuple[type[Self], tuple[Path]]:
         """Open the file again in another process."""
-        return PublishedShapes, (self.path,)
+        return type(self), (self.path,)
 
     def __enter__(self) -> Self:
         return self

@@ -5,8 +5,6 @@ highlight, with four masks that depend on scale, shape and orientation only. The
 are traced once (the bank); any of the 480,000 images is then one small matrix product.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np
