@@ -14,10 +14,11 @@ import re
 import sys
 import tomllib
 import traceback
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from conceptnb import __version__
 from conceptnb.studies import STUDIES, refuse
@@ -25,16 +26,20 @@ from conceptnb.studies import STUDIES, refuse
 
 @dataclass(frozen=True)
 class _Command:
-    """One command: the words one types, the module that runs, one line of help."""
+    """One command: the words one types, the module that runs, one line of help, its options."""
 
     words: str
     module: str
     help: str
+    options: Mapping[str, dict[str, Any]] = field(default_factory=dict)
 
     def run(self, words: Sequence[str]) -> int:
         module = importlib.import_module(self.module)
         parser = argparse.ArgumentParser(prog=f"conceptnb {self.words}", description=self.help)
         parser.error = refuse  # type: ignore[method-assign]
+        for name, given in self.options.items():
+            kind = {"type": _TYPES[given["type"]]} if "type" in given else {}
+            parser.add_argument(name, **given | kind)
         return module.run(parser, words)
 
 
@@ -47,6 +52,7 @@ class _Reproduce(_Command):
         return runner.reproduce(self.words.split()[-1], words)
 
 
+_TYPES = {"path": Path, "int": int, "float": float}
 _DAMAGED = ("SafetensorError", "UnpicklingError", "BadZipFile", "EOFError")
 """What readers of weights and checkpoints raise, without naming the file."""
 _ABOUT = "Concept-based representation learning: the package under the book."

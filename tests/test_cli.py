@@ -10,6 +10,8 @@ import pytest
 
 import conceptnb
 from conceptnb.cli import COMMANDS, _Command, main
+from conceptnb.embeddings import clip
+from conceptnb.steering.toy_corpora import CORPUS_KINDS
 
 DEMO = (
     _Command("reproduce demo", "a_command_for_this_test", "Compute a demonstration."),
@@ -85,6 +87,12 @@ def test_every_command_of_the_book_explains_itself(command, capsys):
         main([*command.words.split(), "--help"])
     assert left.value.code == 0
     assert command.words in capsys.readouterr().out
+
+
+def test_declared_choices_are_those_of_the_package():
+    declared = {command.words: command.options for command in COMMANDS}
+    assert declared["train-language-model"]["--corpus"]["choices"] == sorted(CORPUS_KINDS)
+    assert declared["train-clip"]["kind"]["choices"] == [*clip.SMALL_KINDS]
 
 
 def test_importing_the_package_brings_nothing_heavy():

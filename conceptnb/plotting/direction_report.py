@@ -3,7 +3,6 @@
 import argparse
 import shlex
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,24 +12,15 @@ from conceptnb.core.files import write_text
 from conceptnb.core.table_files import read_table, require_columns
 from conceptnb.core.validation import Array
 from conceptnb.embeddings.own_images import learn_directions, read_images, save_directions
-from conceptnb.plotting.html_report import Options, _fill, _load_rows, _page, _parse, _write
+from conceptnb.plotting.html_report import _fill, _load_rows, _page, _parse, _write
 
 _FILES = ("report.html", "directions.safetensors", "apply.py", "values.csv")
 _FIRST = ("factor", "accuracy", "chance", "shuffled labels", "η²")  # columns that a phone shows
-_OPTIONS: Options = (
-    ("data", "CSV, parquet, npy or safetensors, an embedding per row; or a folder of images",
-     {"type": Path, "metavar": "EMBEDDINGS|FOLDER"}),
-    ("--labels", "CSV: a row for each embedding or image, a column for each factor",
-     {"type": Path, "required": True, "metavar": "FILE"}),
-    ("--factors", "columns to learn (default: all)", {"nargs": "+", "metavar": "COLUMN"}),
-    ("--file-column", "of the names of images (default: file)", {"default": "file"}),
-    ("--encoder", "CLIP model of images (default: principal components of their pixels)", {}),
-)  # fmt: skip
 
 
 def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     """Learn a direction for each factor; write report, directions, code that applies them."""
-    args = _parse(parser, _OPTIONS, words, _FILES)
+    args = _parse(parser, (), words, _FILES)
     Z, labels, components, read = _read(args)
     report = learn_directions(Z, labels, embed=np.asarray, seed=args.seed)
     directions = {name: found.concept for name, found in report.factors.items()}

@@ -29,22 +29,6 @@ _FILES = ("report.html", "concepts.safetensors", "apply.py", "valuations.csv")
 Options = Sequence[tuple[str, str, dict[str, Any]]]
 """Name, help and settings of a command's arguments."""
 
-_COLUMN: dict[str, Any] = {"metavar": "COLUMN"}
-_SEVERAL: dict[str, Any] = {"nargs": "+", "default": []}
-_OPTIONS: Options = (
-    ("tables", "CSV, parquet, npy or safetensors; several: an environment each, named as its file",
-     {"type": Path, "nargs": "+", "metavar": "TABLE"}),
-    ("--environment", "that names each row's environment (of one table: environment)", _COLUMN),
-    ("--base", "environment collected without looking for anything (default: the first)", {}),
-    ("--looked-for", "concepts an environment was collected by (default: one of its own)",
-     _SEVERAL | {"metavar": "ENVIRONMENT=CONCEPT,..."}),
-    ("--missing", "leave out rows with empty cells or with these codes",
-     {"nargs": "*", "metavar": "CODE"}),
-    ("--ids", "not to learn from", _SEVERAL | _COLUMN),
-    ("--encoder", "(default: linear)", {"choices": ("linear", "mlp"), "default": "linear"}),
-    ("--components", "numbers of principal components to try, chosen by held-out loss (default: "
-     "learn from all columns)", {"type": int, "nargs": "+", "default": [], "metavar": "K"}),
-)  # fmt: skip
 _COMMON: Options = (
     ("--out", "folder to write", {"type": Path, "required": True, "metavar": "DIR"}),
     ("--seed", "of the split and the fits (default 0)", {"type": int, "default": 0}),
@@ -55,7 +39,7 @@ _MISSING = ("", "na", "nan", "null", "none", "n/a")
 
 def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     """Read the tables, learn, and write report, learner, code that applies it, and valuations."""
-    args = _parse(parser, _OPTIONS, words, _FILES)
+    args = _parse(parser, (), words, _FILES)
     rows, environment, left_out = _read(args)
     names = list(dict.fromkeys(environment))
     base = args.base or names[0]
@@ -101,7 +85,7 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
 def _parse(
     parser: argparse.ArgumentParser, options: Options, words: Sequence[str], files: Sequence[str]
 ) -> argparse.Namespace:
-    """Parse a command's own options and ``--out``, ``--seed``, ``--force``; check its files."""
+    """Parse a command's words, also by `options` of its module and those of all reports."""
     for name, said, settings in (*options, *_COMMON):
         parser.add_argument(name, help=said, **settings)
     args = parser.parse_args(words)

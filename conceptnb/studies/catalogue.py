@@ -13,9 +13,6 @@ _NAMED = 6  # of the changed modules and files; the rest is counted
 
 def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     """List the tables, or measure their spread; return 1 where one is stale."""
-    parser.add_argument("names", nargs="*", help="tables; all where none is named")
-    said = "measure how far sampled runs move between seeds and processors, and keep it"
-    parser.add_argument("--spread", action="store_true", help=said)
     args = parser.parse_args(words)
     names = args.names or results.names()
     if args.spread:

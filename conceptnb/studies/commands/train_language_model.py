@@ -2,7 +2,6 @@
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 
 from conceptnb.steering.toy_corpora import CORPUS_KINDS, make_toy_corpus
 from conceptnb.studies.runner import _check_out
@@ -10,10 +9,6 @@ from conceptnb.studies.runner import _check_out
 
 def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     """Train and save each model asked for."""
-    parser.add_argument("--corpus", choices=sorted(CORPUS_KINDS), help="by default all")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="(default 0 1 2)")
-    parser.add_argument("--out", type=Path, default=Path(), help="folder (default: this one)")
-    parser.add_argument("--force", action="store_true", help="replace models of --out")
     args = parser.parse_args(words)
     if min(args.seeds) < 0:
         raise ValueError(f"--seeds {min(args.seeds)}: a seed is 0 or more")
