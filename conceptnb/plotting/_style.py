@@ -1,16 +1,16 @@
 """The one style of all figures: palette, sizes, and how a figure is made.
 
-Figures are drawn on an opaque light card, for pages light and dark and for paper, in the colours
-of Okabe and Ito, which stay apart for colour-blind readers; nothing is told by colour alone.
+Fonts, sizes and colours are those of ``house.mplstyle``; nothing is told by colour alone.
 """
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, ParamSpec
 
 import matplotlib.pyplot as plt
 import numpy as np
-from cycler import cycler
+from matplotlib import rc_params_from_file
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -18,52 +18,17 @@ from conceptnb.core.validation import Array
 
 Row = Mapping[str, Any]  # of a results file
 
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+_STYLE = rc_params_from_file(Path(__file__).with_name("house.mplstyle"), use_default_template=False)
+PALETTE: tuple[str, ...] = tuple(_STYLE["axes.prop_cycle"].by_key()["color"])
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
 
-INK = "#1f2933"
-MUTED = "#5b6670"
+INK, MUTED = _STYLE["text.color"], _STYLE["axes.edgecolor"]
 FAINT = "#b8bfc5"  # what lies behind the data and is not to be told apart
-CARD = "#fcfcfa"
-BLUES = "cividis"  # sequential and safe for colour-blind readers
+CARD, BLUES = _STYLE["axes.facecolor"], _STYLE["image.cmap"]
 _WIDTH = 7.2  # inches: the width of a page's text column
 
 P = ParamSpec("P")
-
-_STYLE: dict[str, Any] = {
-    "figure.facecolor": CARD,
-    "savefig.facecolor": CARD,
-    "figure.dpi": 144,
-    "savefig.dpi": 160,
-    "axes.facecolor": CARD,
-    "axes.edgecolor": MUTED,
-    "axes.labelcolor": INK,
-    "axes.titlecolor": INK,
-    "axes.titlesize": 11,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.labelsize": 10.5,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.prop_cycle": cycler(color=PALETTE),
-    "axes.grid": True,
-    "grid.color": "#dfe3e6",
-    "grid.linewidth": 0.6,
-    "axes.axisbelow": True,
-    "text.color": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "xtick.labelsize": 9.5,
-    "ytick.labelsize": 9.5,
-    "font.size": 10.5,
-    "font.family": "DejaVu Sans",
-    "legend.frameon": False,
-    "legend.fontsize": 9.5,
-    "lines.linewidth": 1.8,
-    "lines.markersize": 5,
-    "image.cmap": BLUES,
-}
 
 
 def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
