@@ -36,10 +36,7 @@ class Unmixing(TransformerMixin, BaseEstimator):
     """
 
     def __init__(
-        self,
-        n_components: int,
-        weight: float = 1.0,
-        random_state: int | np.random.Generator = 0,
+        self, n_components: int, weight: float = 1.0, random_state: int | np.random.Generator = 0
     ) -> None:
         self.n_components = n_components
         self.weight = weight
@@ -54,10 +51,7 @@ class Unmixing(TransformerMixin, BaseEstimator):
             raise ValueError(f"weight={self.weight} must be positive and finite")
         away = np.abs(points.T @ points / len(points) - np.eye(points.shape[1])).max()
         if max(away, np.abs(points.mean(axis=0)).max()) > 0.05:
-            raise ValueError(
-                "X is not whitened: its columns must have mean zero, variance one and no "
-                "correlation. sklearn.decomposition.PCA(whiten=True) does that"
-            )
+            raise ValueError("X is not whitened: sklearn.decomposition.PCA(whiten=True) does that")
         rng = np.random.default_rng(self.random_state)
         start = rng.normal(size=(points.shape[1], self.n_components))
 

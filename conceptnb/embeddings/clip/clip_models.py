@@ -110,10 +110,8 @@ def _clip_from_path(path: Path) -> ClipModel:
     for architecture in REAL_NAMES:
         if architecture.lower() in path.name.lower():
             return _real_clip(architecture, str(path), source, name=path.stem)
-    raise ValueError(
-        f"name={path.name!r} does not say its architecture; put one of ViT-B-32, RN101, "
-        "shapes-vit, shapes-resnet into the file's name"
-    )
+    known = [*REAL_NAMES, *(f"shapes-{kind}" for kind in SMALL_KINDS)]
+    raise ValueError(f"the name of {path.name!r} has to say its architecture: one of {known}")
 
 
 def _small_clip(name: str, kind: str, weights: Path | None, source: str) -> ClipModel:

@@ -90,21 +90,17 @@ PLANS = {
 
 
 def _optimizers(model: torch.nn.Module, plan: TrainingPlan) -> list[torch.optim.Optimizer]:
-    matrices, others, temperature = [], [], []
-    for name, parameter in model.named_parameters():
-        if name == "logit_scale":
-            temperature.append(parameter)
-        elif parameter.ndim == 2 and "resblocks" in name:
-            matrices.append(parameter)
-        else:
-            others.append(parameter)
+    named = dict(model.named_parameters())
+    temperature = named.pop("logit_scale")
+    matrices = {name: p for name, p in named.items() if p.ndim == 2 and "resblocks" in name}
     groups: list[dict[str, Any]] = [
-        {"params": others, "lr": plan.learning_rate},
-        {"params": temperature, "lr": 10 * plan.learning_rate, "weight_decay": 0.0},
+        {"params": [p for name, p in named.items() if name not in matrices]},
+        {"params": [temperature], "lr": 10 * plan.learning_rate, "weight_decay": 0.0},
     ]
+    decay = plan.weight_decay
     return [
-        torch.optim.AdamW(groups, betas=(0.9, 0.98), weight_decay=plan.weight_decay),
-        Muon(matrices, lr=plan.matrix_learning_rate, weight_decay=plan.weight_decay),
+        torch.optim.AdamW(groups, plan.learning_rate, betas=(0.9, 0.98), weight_decay=decay),
+        Muon(list(matrices.values()), lr=plan.matrix_learning_rate, weight_decay=decay),
     ]
 
 
@@ -160,11 +156,8 @@ class ClipTraining:
         self.model.train()
         image_features, text_features, logit_scale = self.model(images, texts)[:3]
         loss = self._loss(image_features, text_features, logit_scale)
-        self.progress.update(
-            self.step,
-            varied,
-            _group_losses(image_features, text_features, logit_scale, len(varied)),
-        )
+        in_groups = _group_losses(image_features, text_features, logit_scale, len(varied))
+        self.progress.update(self.step, varied, in_groups)
         self.model.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
@@ -211,11 +204,11 @@ class ClipTraining:
     def load(self, path: str | os.PathLike[str]) -> None:
         """Take up a training of the same kind and length that `save` wrote, or raise."""
         state = torch.load(path, weights_only=True)
-        if (state["kind"], state["plan_steps"]) != (self.kind, self.plan.steps):
+        kind, steps = state["kind"], state["plan_steps"]
+        if (kind, steps) != (self.kind, self.plan.steps):
             raise ValueError(
-                f"path={str(path)!r} holds a {state['kind']} planned for "
-                f"{state['plan_steps']} steps, not a {self.kind} for {self.plan.steps}; "
-                "name another checkpoint"
+                f"path={str(path)!r} holds a {kind} planned for {steps} steps, not a {self.kind} "
+                f"for {self.plan.steps}; name another checkpoint"
             )
         self.model.load_state_dict(state["model"])
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):

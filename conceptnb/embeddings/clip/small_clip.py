@@ -49,11 +49,10 @@ class CaptionTokenizer:
         tokens = torch.zeros(len(rows), CONTEXT_LENGTH, dtype=torch.long)
         for row, text in zip(tokens, rows, strict=True):
             words = text.split()
-            unknown = [word for word in words if word not in self._token]
-            if unknown:
+            if unknown := [word for word in words if word not in self._token]:
                 raise ValueError(
-                    f"{text!r} holds {unknown[0]!r}, which the small models never read; "
-                    "build captions with conceptnb.embeddings.shapes3d.captions"
+                    f"{text!r} holds {unknown[0]!r}, which the small models never read; build "
+                    "captions with conceptnb.embeddings.shapes3d.captions"
                 )
             if len(words) > CONTEXT_LENGTH - 2:
                 raise ValueError(f"{text!r} has more than {CONTEXT_LENGTH - 2} words")

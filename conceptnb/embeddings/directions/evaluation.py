@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import orth
 
 from conceptnb.core.validation import Array, as_points
 from conceptnb.embeddings.directions.pairwise import check_labels
@@ -85,9 +86,7 @@ def _whitened(first: ArrayLike, second: ArrayLike) -> tuple[Array, Array]:
     A, B = _as_valuations(first, "first"), _as_valuations(second, "second")
     if len(A) != len(B):
         raise ValueError(f"first has {len(A)} images and second has {len(B)}; both need the same")
-    U, s, _ = np.linalg.svd(A - A.mean(axis=0), full_matrices=False)
-    V, t, _ = np.linalg.svd(B - B.mean(axis=0), full_matrices=False)
-    return U[:, s > 1e-10 * max(s[0], 1e-300)], V[:, t > 1e-10 * max(t[0], 1e-300)]
+    return orth(A - A.mean(axis=0), rcond=1e-10), orth(B - B.mean(axis=0), rcond=1e-10)
 
 
 def half_split(n: int, rng: np.random.Generator) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

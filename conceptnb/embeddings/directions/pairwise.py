@@ -98,10 +98,7 @@ def leading_directions(coefficients: ArrayLike, n_components: int = 1) -> Array:
     """
     W = as_points(coefficients, "coefficients")
     if not 1 <= n_components <= min(W.shape):
-        raise ValueError(
-            f"n_components={n_components} must lie between 1 and {min(W.shape)}, the smaller "
-            "of the numbers of pairs and dimensions"
-        )
+        raise ValueError(f"n_components={n_components} must lie between 1 and {min(W.shape)}")
     _, _, right = np.linalg.svd(W, full_matrices=False)
     return svd_flip(None, right[:n_components], u_based_decision=False)[1]
 

@@ -21,11 +21,7 @@ class _DimensionCount(NamedTuple):
 
 
 def choose_dimension(
-    Z: ArrayLike,
-    labels: ArrayLike,
-    rng: np.random.Generator,
-    *,
-    k_max: int = 4,
+    Z: ArrayLike, labels: ArrayLike, rng: np.random.Generator, *, k_max: int = 4
 ) -> _DimensionCount:
     """Count the dimensions that are needed to tell the values apart.
 
@@ -37,14 +33,10 @@ def choose_dimension(
     given = check_labels(labels, len(points))
     train, held = half_split(len(points), rng)
     most = min(k_max, len(np.unique(given)) - 1, points.shape[1])
-    accuracies = np.array(
-        [
-            ConceptDirections(n_components=k)
-            .fit(points[train], given[train])
-            .score(points[held], given[held])
-            for k in range(1, most + 1)
-        ]
-    )
+    fits = [
+        ConceptDirections(n_components=k + 1).fit(points[train], given[train]) for k in range(most)
+    ]
+    accuracies = np.array([fit.score(points[held], given[held]) for fit in fits])
     return _fewest(accuracies, accuracies.max() - _TOLERANCE)
 
 

@@ -33,10 +33,7 @@ def load_embeddings(path: Path = FILE) -> _StoredEmbeddings:
         record = dict(file.metadata())
         stored = {name: file.get_tensor(name) for name in MODELS}
     if record["sentences_sha256"] != grid().sha256:
-        raise ValueError(
-            f"path={path.name!r} holds embeddings of other sentences: "
-            "run `conceptnb embed-sentences`"
-        )
+        raise ValueError(f"{path}: embeddings of other sentences: run `conceptnb embed-sentences`")
     found = {name: unit(rows.astype(float)) for name, rows in stored.items()}
     return _StoredEmbeddings(found, record)  # type: ignore[arg-type]
 

@@ -21,21 +21,16 @@ from conceptnb.embeddings.shapes3d.factors import (
 HUE_NAMES = ("red", "orange", "lime", "green", "mint", "aqua", "azure", "indigo", "purple", "pink")
 
 WORDS: dict[str, tuple[str, ...]] = {
-    "floor_hue": HUE_NAMES,
-    "wall_hue": HUE_NAMES,
-    "object_hue": HUE_NAMES,
+    **dict.fromkeys(FACTORS[:3], HUE_NAMES),
     "scale": ("tiny", "small", "smallish", "middling", "biggish", "big", "huge", "giant"),
     "shape": SHAPE_NAMES,
     "orientation": tuple(f"{angle:+.0f}°" for angle in ORIENTATIONS),
 }
 """The word for each value of each factor."""
 
-VAGUE: dict[str, str] = {
-    **dict.fromkeys(("floor_hue", "wall_hue", "object_hue"), "coloured"),
-    "scale": "some",
-    "shape": "thing",
-    "orientation": "anywhere",
-}
+VAGUE: dict[str, str] = dict(
+    zip(FACTORS, ("coloured", "coloured", "coloured", "some", "thing", "anywhere"), strict=True)
+)
 """The word that leaves a factor open."""
 
 _TEMPLATE = (
@@ -48,10 +43,7 @@ VOCABULARY = tuple(dict.fromkeys(chain(*WORDS.values(), VAGUE.values(), _BETWEEN
 
 
 def captions(
-    factors: ArrayLike,
-    *,
-    vague: Collection[str] = (),
-    left_open: ArrayLike | None = None,
+    factors: ArrayLike, *, vague: Collection[str] = (), left_open: ArrayLike | None = None
 ) -> list[str]:
     """Captions of value indices (n, 6).
 
@@ -64,14 +56,10 @@ def captions(
         Further attributes to leave open, caption by caption.
     """
     array = check_factors(factors)
-    is_vague = np.zeros(array.shape, dtype=bool)
-    if left_open is not None:
-        mask = np.asarray(left_open, dtype=bool)
-        if mask.shape != array.shape:
-            raise ValueError(
-                f"left_open has shape {mask.shape}; it needs that of factors, {array.shape}"
-            )
-        is_vague |= mask
+    is_vague = np.zeros(array.shape) if left_open is None else np.asarray(left_open)
+    if is_vague.shape != array.shape:
+        raise ValueError(f"left_open has shape {is_vague.shape}, and factors {array.shape}")
+    is_vague = is_vague.astype(bool)
     for name in vague:
         is_vague[:, factor_index(name)] = True
     found = []

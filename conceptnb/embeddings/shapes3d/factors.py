@@ -24,14 +24,9 @@ HUES = np.arange(10) / 10
 SCALES = np.linspace(0.75, 1.25, 8)
 ORIENTATIONS = np.linspace(-30.0, 30.0, 15)
 
-FACTOR_VALUES: dict[str, NDArray[np.float64]] = {
-    "floor_hue": HUES,
-    "wall_hue": HUES,
-    "object_hue": HUES,
-    "scale": SCALES,
-    "shape": np.arange(4.0),
-    "orientation": ORIENTATIONS,
-}
+FACTOR_VALUES: dict[str, NDArray[np.float64]] = dict(
+    zip(FACTORS, (HUES, HUES, HUES, SCALES, np.arange(4.0), ORIENTATIONS), strict=True)
+)
 """Values in the published labels: hues in [0, 1), scales, numbers of shapes, degrees."""
 
 
@@ -46,16 +41,10 @@ def check_factors(factors: ArrayLike) -> NDArray[np.intp]:
     """Return value indices as an integer array of shape (n, 6), or raise ValueError."""
     array = np.asarray(factors)
     if array.ndim != 2 or array.shape[1] != len(FACTORS):
-        raise ValueError(
-            f"factors must have shape (n, {len(FACTORS)}), one column each for "
-            f"{', '.join(FACTORS)}; got {array.shape}"
-        )
+        raise ValueError(f"factors have shape (n, 6), for {', '.join(FACTORS)}; got {array.shape}")
     whole = array.astype(np.intp)
     if not np.array_equal(whole, array):
-        raise ValueError(
-            "factors must be whole numbers, the positions of values on the grid and not the "
-            "values themselves"
-        )
+        raise ValueError("factors must be whole numbers, positions on the grid and no values")
     off_grid = (whole < 0) | (whole >= np.array(SIZES))
     if off_grid.any():
         row, column = np.argwhere(off_grid)[0]

@@ -61,10 +61,7 @@ class PublishedShapes:
 
         self.path = Path(path)
         if not self.path.exists():
-            raise FileNotFoundError(
-                f"path={str(path)!r} does not exist; fetch the file with "
-                "conceptnb.embeddings.shapes3d.download()"
-            )
+            raise FileNotFoundError(f"path={path} is missing: shapes3d.download() fetches it")
         try:
             self._file: Any = h5py.File(self.path, "r")
         except OSError as error:
