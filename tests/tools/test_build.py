@@ -17,6 +17,10 @@ from tools.book.pages import api_pages, times_page
 ROOT = Path(__file__).resolve().parents[2]
 
 
+def ipynb(source, project):
+    return pairs.to_text(pairs.to_notebook(source, project))
+
+
 def pretend_executed(project):
     """Write for every stale chapter what a successful execution leaves behind."""
     for job in execution.stale(project):
@@ -156,15 +160,15 @@ def test_a_pair_has_the_cells_of_its_source_and_one_more(project):
 
 def test_pairing_gives_the_same_bytes_every_time(project):
     source = (project.root / "notebooks" / "a.md").read_text(encoding="utf-8")
-    assert pairs.to_ipynb(source, project) == pairs.to_ipynb(source, project)
+    assert ipynb(source, project) == ipynb(source, project)
     assert pairs.pair(project) == []
 
 
 def test_cells_keep_their_ids_when_one_is_put_before_them(project):
     source = (project.root / "notebooks" / "a.md").read_text(encoding="utf-8")
     longer = source + "\n```{code-cell} ipython3\n1 + 1\n```\n"
-    first = [cell["id"] for cell in json.loads(pairs.to_ipynb(source, project))["cells"]]
-    second = [cell["id"] for cell in json.loads(pairs.to_ipynb(longer, project))["cells"]]
+    first = [cell["id"] for cell in json.loads(ipynb(source, project))["cells"]]
+    second = [cell["id"] for cell in json.loads(ipynb(longer, project))["cells"]]
     assert second[:-1] == first
     assert len(set(second)) == len(second), "two equal cells need two ids"
 

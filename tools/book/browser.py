@@ -24,10 +24,7 @@ def chromium() -> "Iterator[Browser]":
     """Start the Chromium that is installed on this machine; close it afterwards."""
     executable = next(filter(None, map(shutil.which, _NAMES)), None)
     if executable is None:
-        raise NoBrowserError(
-            f"none of {', '.join(_NAMES)} is on the PATH: install one (Debian: "
-            "apt-get install chromium)"
-        )
+        raise NoBrowserError(f"none of {', '.join(_NAMES)} is on the PATH: install chromium")
     from playwright.sync_api import sync_playwright  # noqa: PLC0415 - slow to import
 
     with sync_playwright() as playwright:

@@ -5,6 +5,7 @@ The *student edition* has no solutions; in the *lecturer's* they replace the sta
 
 import os
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,17 +25,7 @@ _SAID = {"student": NOT_ANSWERED, "lecturer": "Right. "}  # by every check of th
 _SECONDS_PER_CELL = 600
 _MARKDOWN = MarkdownIt().use(colon_fence_plugin)
 _DIRECTIVE = re.compile(r"\{(?P<name>[\w:-]+)\} *(?P<title>.*)")
-_IN_WORDS = {
-    "exercise-start": "### {title}",
-    "exercise-end": "",
-    "solution-start": "**Solution.**",
-    "solution-end": "",
-    "dropdown": "<details><summary>{title}</summary>\n\n{body}\n\n</details>",
-    "admonition": "**{title}**\n\n{body}",
-    "note": "**Note.**\n\n{body}",
-    "prf:proof": "**Proof.**\n\n{body}",
-}
-_NUMBERED = "**{kind}** ({title})\n\n{body}"  # a theorem, a definition
+_IN_WORDS = tomllib.loads(Path(__file__).with_name("directives.toml").read_text(encoding="utf-8"))
 
 
 def edit(notebook: NotebookNode, edition: str) -> NotebookNode:
@@ -76,7 +67,7 @@ def _parts(source: str) -> Iterator[tuple[str, str]]:
         start, end = token.map
         yield "", "\n".join(lines[done:start])
         name, title = directive.groups()
-        text = _IN_WORDS.get(name, _NUMBERED if name.startswith("prf:") else None)
+        text = _IN_WORDS.get(name, _IN_WORDS["prf:"] if name.startswith("prf:") else None)
         if text is None:
             yield name, "\n".join(lines[start:end])
         else:

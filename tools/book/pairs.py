@@ -47,11 +47,6 @@ def to_text(notebook: nbformat.NotebookNode) -> str:
     return nbformat.writes(nbformat.from_dict(notebook), version=4) + "\n"
 
 
-def to_ipynb(source: str, project: Project) -> str:
-    """Return the text of the ``.ipynb`` that belongs to a chapter's MyST source."""
-    return to_text(to_notebook(source, project))
-
-
 def pair(project: Project) -> list[Path]:
     """Write the ``.ipynb`` of every chapter whose pair differs; return those written."""
     stale = drifted(project)
@@ -68,8 +63,8 @@ def drifted(project: Project) -> dict[Path, str | None]:
     present = sorted((project.root / "notebooks").glob("*.ipynb"))
     wanted: dict[Path, str | None] = dict.fromkeys(present)
     for chapter in project.chapters:
-        text = to_ipynb(chapter.read_text(encoding="utf-8"), project)
-        wanted[chapter.with_suffix(".ipynb")] = text
+        notebook = to_notebook(chapter.read_text(encoding="utf-8"), project)
+        wanted[chapter.with_suffix(".ipynb")] = to_text(notebook)
     there = {notebook: notebook.read_text(encoding="utf-8") for notebook in present}
     return {path: text for path, text in sorted(wanted.items()) if text != there.get(path, "")}
 

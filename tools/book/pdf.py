@@ -4,6 +4,7 @@ The articles are joined into one page, so that links between chapters stay insid
 ``singlehtml`` stops at the first definition: sphinx_proof has no box for that builder.)
 """
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urldefrag, urljoin
@@ -20,9 +21,8 @@ _LEFT_OUT = "book/api/"
 _FOR_A_SCREEN = "script, .headerlink, .sd-stretched-link, .toggle-button, button, .copybtn"
 _PAPER: "ViewportSize" = {"width": 665, "height": 940}  # pixels that the margins leave of A4
 _READY = Path(__file__).with_name("print.js").read_text(encoding="utf-8")
-_FOOTER = (
-    '<div style="width:100%;text-align:center;font-size:8px"><span class="pageNumber"></span></div>'
-)
+_OPTIONS = json.loads(Path(__file__).with_name("print.json").read_text(encoding="utf-8"))
+_PAGE = Path(__file__).with_name("print.html").read_text(encoding="utf-8")
 
 
 def build(project: Project, browser: "Browser") -> Path:
@@ -36,19 +36,9 @@ def build(project: Project, browser: "Browser") -> Path:
         page = browser.new_page(color_scheme="light", viewport=_PAPER)
         page.emulate_media(media="print")
         page.goto(joined.as_uri(), wait_until="load", timeout=120_000)
-        missing = page.evaluate(_READY)
-        if missing:
+        if missing := page.evaluate(_READY):
             raise RuntimeError(f"pictures that do not load: {', '.join(missing)}")
-        page.pdf(
-            path=target,
-            prefer_css_page_size=True,
-            print_background=True,
-            outline=True,
-            tagged=True,
-            display_header_footer=True,
-            header_template="<span></span>",
-            footer_template=_FOOTER,
-        )
+        page.pdf(path=target, **_OPTIONS)
     finally:
         joined.unlink()
     return target
@@ -64,12 +54,8 @@ def join(project: Project) -> str:
             tag[name] = urljoin(pages[0], str(tag[name]))
     for page, (_, article) in read.items():
         _move_within(article, page, pages, project.site_address)
-    return (
-        '<!doctype html>\n<html lang="en" data-theme="light" data-mode="light">\n'
-        f'<head><meta charset="utf-8"><title>{project.name}</title>{"".join(map(str, head))}'
-        '<link rel="stylesheet" href="_static/print.css"></head>\n'
-        f"<body>{''.join(str(article) for _, article in read.values())}</body>\n</html>\n"
-    )
+    body = "".join(str(article) for _, article in read.values())
+    return _PAGE.format(title=project.name, head="".join(map(str, head)), body=body)
 
 
 def read_page(project: Project, page: str) -> tuple[list[Tag], Tag]:

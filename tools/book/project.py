@@ -19,10 +19,7 @@ class Project:
 
     def __post_init__(self) -> None:
         if not (self.root / "_toc.yml").is_file():
-            raise ValueError(
-                f"root={str(self.root)!r} holds no _toc.yml: run this in a checkout of the "
-                "book, or name one with --root"
-            )
+            raise ValueError(f"root={self.root} holds no _toc.yml: name a checkout by --root")
 
     @property
     def chapters(self) -> list[Path]:

@@ -79,9 +79,8 @@ def _run_sphinx(source: Path, output: Path, builder: str = "html") -> None:
     status = build_sphinx(source, output, builder=builder, **settings, **strict)
     if status != 0:
         raise RuntimeError(
-            "the site was not built: Sphinx reported the warnings above, and a warning is an "
-            "error here. Each names its page under _build/source, which is gathered from "
-            "book/ and notebooks/."
+            "the site was not built: Sphinx reported the warnings above, and a warning is an error "
+            "here. Pages under _build/source are gathered from book/ and notebooks/."
         )
 
 
