@@ -55,6 +55,7 @@ class _Reproduce(_Command):
 _TYPES = {"path": Path, "int": int, "float": float}
 _DAMAGED = ("SafetensorError", "UnpicklingError", "BadZipFile", "EOFError")
 """What readers of weights and checkpoints raise, without naming the file."""
+_FETCH = {"requests", "urllib3", "urllib", "httpx", "huggingface_hub"}
 _ABOUT = "Concept-based representation learning: the package under the book."
 _DECLARED = tomllib.loads((files("conceptnb") / "commands.toml").read_text(encoding="utf-8"))
 
@@ -106,10 +107,7 @@ def _in_one_line(error: Exception, words: Sequence[str]) -> tuple[str, int]:
     origins = {base.__module__.split(".")[0] for base in type(error).__mro__}
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"{said}: free some space, or name another disk with --out; finished work is kept", 2
-    if (
-        origins & {"requests", "urllib3", "urllib", "httpx", "huggingface_hub"}
-        or "Failed to download" in said
-    ):
+    if origins & _FETCH or "Failed to download" in said:
         return f"{said}: this needs a network; a file or folder of your own needs none", 2
     if isinstance(error, MemoryError) or type(error).__name__ == "TerminatedWorkerError":
         return f"{said}: memory ran out; give fewer --jobs, samples or images", 2

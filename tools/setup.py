@@ -6,6 +6,7 @@ where that fails by pip. A stamp holds the hash of what the environment was made
 
 import argparse
 import hashlib
+import platform
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parent.parent
 _LOCK = _ROOT / "requirements.lock"
-_OLDEST = (3, 11)
+_OLDEST, _HERE = (3, 11), platform.python_version()
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -24,16 +25,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("folder", nargs="?", default=".venv", help=said)
     folder = parser.parse_args(arguments).folder
     if sys.version_info < _OLDEST:
-        sys.exit(
-            f"Python {'.'.join(map(str, _OLDEST))} or newer is needed, and this is "
-            f"{sys.version.split()[0]}: try `make PYTHON=python3.12 ...`"
-        )
+        sys.exit(f"Python 3.11 or newer is needed, not {_HERE}: try `make PYTHON=python3.12 ...`")
     environment = _ROOT / folder
     if _holds_something_else(environment):
-        parser.error(
-            f"folder {folder!r} holds something else than an environment, and setting up would "
-            "delete it: name a folder that is empty or does not exist"
-        )
+        parser.error(f"folder {folder!r} holds something else, which would be lost: name a new one")
     stamp = environment / "made-from"
     if stamp.is_file() and stamp.read_text(encoding="utf-8") == _wanted():
         return
@@ -67,9 +62,7 @@ def _holds_something_else(path: Path) -> bool:
 
 def _belongs_here(environment: Path) -> bool:
     settings = environment / "pyvenv.cfg"
-    return settings.is_file() and f"version = {sys.version.split()[0]}" in settings.read_text(
-        encoding="utf-8"
-    )
+    return settings.is_file() and f"version = {_HERE}" in settings.read_text(encoding="utf-8")
 
 
 def _installed_by(command: list[str]) -> bool:

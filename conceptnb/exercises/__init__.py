@@ -18,6 +18,7 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
+from conceptnb.exercises._diagnosis import PATTERNS
 from conceptnb.exercises.engine import Choice, Construction, Exercise, Value, WrongAnswerError
 
 __all__ = ["Choice", "Construction", "Exercise", "Value", "WrongAnswerError", "exercises"]
@@ -47,7 +48,10 @@ def _load(name: str) -> Exercise:
     path = _parts()[name]
     declared = tomllib.loads(path.with_suffix(".toml").read_text(encoding="utf-8")).get(name, {})
     if "mistakes" in declared:
-        declared["mistakes"] = {says: wrong for wrong, says in declared["mistakes"]}
+        declared["mistakes"] = {
+            says: PATTERNS[wrong][1] if isinstance(wrong, str) else wrong
+            for wrong, says in declared["mistakes"]
+        }
     if path.suffix == ".py":
         exercise = getattr(importlib.import_module(f"{__name__}.{path.stem}"), f"_{name}")
         vars(exercise).update(declared)

@@ -8,18 +8,18 @@ from numpy.typing import NDArray
 
 _Close = Callable[[NDArray[Any], NDArray[Any]], NDArray[np.bool_]]
 
-# Tried in this order: the first that agrees is named.
-_PATTERNS: tuple[tuple[str, Callable[[NDArray[Any]], NDArray[Any]]], ...] = (
-    ("The sign is reversed.", lambda x: -x),
-    ("It is twice what it should be.", lambda x: 2 * x),
-    ("It is half of what it should be.", lambda x: x / 2),
-    ("It is a percentage; a share was asked for.", lambda x: 100 * x),
-    ("It is one minus the right answer.", lambda x: 1 - x),
-    ("It is the square of the right answer.", lambda x: x**2),
-    ("It is the square root of the right answer.", lambda x: np.sqrt(np.abs(x))),
-    ("It is one over the right answer.", lambda x: 1 / x),
-    ("It is the logarithm of the right answer.", lambda x: np.log(np.abs(x))),
-)
+PATTERNS: dict[str, tuple[str, Callable[[NDArray[Any]], NDArray[Any]]]] = {
+    "-x": ("The sign is reversed.", lambda x: -x),
+    "2 x": ("It is twice what it should be.", lambda x: 2 * x),
+    "x / 2": ("It is half of what it should be.", lambda x: x / 2),
+    "100 x": ("It is a percentage; a share was asked for.", lambda x: 100 * x),
+    "1 - x": ("It is one minus the right answer.", lambda x: 1 - x),
+    "x²": ("It is the square of the right answer.", lambda x: x**2),
+    "√x": ("It is the square root of the right answer.", lambda x: np.sqrt(np.abs(x))),
+    "1 / x": ("It is one over the right answer.", lambda x: 1 / x),
+    "log x": ("It is the logarithm of the right answer.", lambda x: np.log(np.abs(x))),
+}
+"""What answers do to the right one, x. Tried in this order: the first that agrees is named."""
 
 
 def read_answer(answer: Any, solution: NDArray[Any]) -> tuple[NDArray[Any] | None, str]:
@@ -73,7 +73,7 @@ def describe_difference(
 
 def _pattern(mine: NDArray[Any], solution: NDArray[Any], close: _Close) -> str:
     with np.errstate(all="ignore"):
-        for says, pattern in _PATTERNS:
+        for says, pattern in PATTERNS.values():
             if close(mine, pattern(solution)).all():
                 return says
     if solution.size < 2 or not solution.any():

@@ -65,7 +65,8 @@ class Value(Exercise):
     answer : number, array-like or callable
         The right answer, or a function that computes it from what a chapter passes.
     mistakes : dict
-        What to say to a common wrong answer -> that answer, or a function of the right one.
+        What to say to a common wrong answer -> that answer, or a function of the right one; in
+        PART.toml also a key of `PATTERNS`, such as ``"1 - x"``.
     rtol, atol : float
         Tolerance of `numpy.isclose`. 1 % by default, so that three digits are enough.
     entries : str

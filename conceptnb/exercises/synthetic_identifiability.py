@@ -116,7 +116,7 @@ def _ex_ceiling(scores: Array) -> str | None:
 # Problems that others posed
 
 
-@Value.declare(mistakes={"That is the share within models: subtract it from one.": lambda x: 1 - x})
+@Value.declare()
 def _ex_models_or_starts(runs: Any) -> float:
     """Return the share of the variance over runs that lies between models."""
     scores = pd.DataFrame(runs).pivot(index="seed", columns="start", values="mcc").to_numpy()

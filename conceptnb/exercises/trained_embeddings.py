@@ -16,10 +16,7 @@ from conceptnb.embeddings import sentences
 from conceptnb.exercises.engine import Construction, Value
 
 # 3D Shapes and small CLIPs
-_ex_linear = Value(  # the fourth image of a square of hues, which the chapter has rendered
-    lambda rendered: rendered,
-    mistakes={"One image too many: subtract the one with both of the old hues.": lambda x: 2 * x},
-)
+_ex_linear = Value(lambda rendered: rendered)  # the fourth image of a square of hues
 
 _OPEN = "some coloured {} on coloured floor by coloured wall seen from anywhere"
 _SHAPES = ("cube", "cylinder", "ball", "ellipsoid")
@@ -74,9 +71,7 @@ def _ex_four_ways(word: str, correlations: Mapping[str, float]) -> str | None:
 
 
 # Whether two models agree
-@Value.declare(
-    mistakes={"These are squares: a regression explains ρ² of variance.": lambda x: x**2}
-)
+@Value.declare()
 def _ex_canonical(first: Array, second: Array) -> Array:
     angles = subspace_angles(first - first.mean(axis=0), second - second.mean(axis=0))
     return np.cos(angles)[::-1]
@@ -147,13 +142,8 @@ def _ex_untrained_text(cosines: Array, trained: Array) -> str | None:
     return None
 
 
-_ex_captions_move = Value(  # the share of the diagonal of the table of seen against wanted shapes
-    lambda seen, wanted: np.mean(seen == wanted[:, 4]),
-    mistakes={
-        "Column 3 is the scale; the shape is column 4.": 0.4,
-        "That is the share of errors.": lambda x: 1 - x,
-    },
-)
+# the share of the diagonal of the table of seen against wanted shapes
+_ex_captions_move = Value(lambda seen, wanted: np.mean(seen == wanted[:, 4]))
 
 
 @Construction.declare(shape=lambda start, moved: start.shape)
@@ -170,15 +160,13 @@ def _ex_random_move(mine: Array, start: Array, moved: Array) -> str | None:
 
 
 # A sentence model trained by others
-@Value.declare(
-    mistakes={"The other way round: accuracy with two dimensions minus with one.": lambda x: -x}
-)
+@Value.declare()
 def _ex_tense_dimensions(Z: Any, labels: Any, groups: Any) -> float:
     one, two = (sentences.carry_over(Z, labels, groups, n_components=k).accuracy for k in (1, 2))
     return float(two.mean() - one.mean())
 
 
-@Value.declare(mistakes={"That is the share that does not arrive.": lambda x: 1 - x})
+@Value.declare()
 def _ex_longer_step(Z: Any, grid: Any) -> float:
     number, topic = grid.column("number"), grid.column("topic")
     steps = sentences.differences(Z, number, topic)
@@ -192,9 +180,5 @@ def _ex_longer_step(Z: Any, grid: Any) -> float:
 
 # Without labels
 _ex_best_of_many = Value(  # the largest η², the squared correlation with a label of two values
-    lambda noise, labels: max(float(np.corrcoef(column, labels)[0, 1] ** 2) for column in noise.T),
-    mistakes={
-        "That is one over the number of samples minus one: a single column's average.": 1 / 59,
-        "That is η² of a column that determines the label; these are noise.": 1.0,
-    },
+    lambda noise, labels: max(float(np.corrcoef(column, labels)[0, 1] ** 2) for column in noise.T)
 )

@@ -18,7 +18,8 @@ from conceptnb.core.validation import Array
 
 Row = Mapping[str, Any]  # of a results file
 
-_STYLE = rc_params_from_file(Path(__file__).with_name("house.mplstyle"), use_default_template=False)
+_SHEET = Path(__file__).with_name("house.mplstyle")
+_STYLE: Any = rc_params_from_file(_SHEET, use_default_template=False)
 PALETTE: tuple[str, ...] = tuple(_STYLE["axes.prop_cycle"].by_key()["color"])
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))

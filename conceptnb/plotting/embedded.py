@@ -66,7 +66,7 @@ def valuation_violins(valuations: Mapping[str, Array], labels: ArrayLike, factor
             ax.axhline(group.mean(), color=MUTED, linewidth=0.7, linestyle=":")
             ax.plot(x, group.mean(), "D", color=PALETTE[1], markersize=4)
         ax.set_xticks(range(len(values)), names, rotation=0 if len(values) < 6 else 60)
-        ax.set(title=model, xlabel=_words(factor))
+        ax.set(title=model, xlabel=factor.replace("_", " "))
     axes[0, 0].set_ylabel("valuation ⟨a, z⟩")
     return figure
 
@@ -96,7 +96,7 @@ def tables_2_to_4(
             ax.errorbar(x, centre, spread, elinewidth=0.7, label=name, **style)
         ticks = range(0, len(centre), 1 if len(centre) < 5 else 3)
         ax.set_xticks(ticks, [factor_labels(factor)[t] for t in ticks])
-        ax.set_title(_words(factor))
+        ax.set_title(factor.replace("_", " "))
     share_legend(figure, 4, "above")
     figure.supylabel("standardised valuation")
     return figure
@@ -117,7 +117,7 @@ def agreement_scatter(
         x, y = (x - x.mean()) / x.std(), np.sign(r) * (y - y.mean()) / y.std()
         ax.scatter(x, y, s=3, alpha=0.25, color=PALETTE[0], linewidths=0, rasterized=True)
         ax.axline((0, 0), slope=1, color=MUTED, linestyle="--", linewidth=1, zorder=1)
-        ax.set_title(f"{_words(factor)}, |ρ| = {abs(r):.2f}")
+        ax.set_title(f"{factor.replace('_', ' ')}, |ρ| = {abs(r):.2f}")
     figure.supxlabel(names[0])
     figure.supylabel(names[1])
     return figure
@@ -165,7 +165,7 @@ def hue_readings(rows: Sequence[Row]) -> Figure:
         ax.plot(row["canonical"][-1], y[-1], markersize=7, label=label, **style)
     for ax, factor in zip(axes[0], factors, strict=True):
         ax.axvline(0.85, color=MUTED, linestyle="--", linewidth=1)
-        ax.set(title=_words(factor), xlim=(-0.05, 1.05))
+        ax.set(title=factor.replace("_", " "), xlim=(-0.05, 1.05))
     axes[0, 0].set_yticks(range(len(names)), names)
     axes[0, 0].invert_yaxis()
     figure.supxlabel("canonical correlations; large mark: the smallest; dashed: .85")
@@ -188,10 +188,6 @@ def valuation_plane(valuations: Array, labels: NDArray[np.integer], names: Seque
     ax.set(xlabel="first valuation", ylabel="second valuation")
     ax.set_aspect("equal", adjustable="datalim")
     return figure
-
-
-def _words(factor: str) -> str:
-    return factor.replace("_", " ")
 
 
 def _show(ax: Axes, image: NDArray, title: str = "", **options: Any) -> None:

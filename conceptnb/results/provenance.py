@@ -143,18 +143,12 @@ def _imports(name: str, root: Path) -> Iterator[str]:
                     packages[alias.asname or alias.name] = target
                 elif target is not None:
                     yield target
-        elif isinstance(node, ast.Constant) and _names_a_module(node.value, root):
-            yield str(node.value)
+        elif isinstance(node, ast.Constant):
+            named = str(node.value)
+            if named.startswith(f"{_PACKAGE}.") and _file(named, root):
+                yield named
     if packages:
         yield from _used_of(packages, tree, root)
-
-
-def _names_a_module(value: object, root: Path) -> bool:
-    return (
-        isinstance(value, str)
-        and value.startswith(f"{_PACKAGE}.")
-        and _file(value, root) is not None
-    )
 
 
 def _used_of(packages: dict[str, str], tree: ast.Module, root: Path) -> Iterator[str]:

@@ -97,13 +97,17 @@ def with_provenance(
 
 
 def _processor() -> str:
-    name = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.is_file():
-        models = [line for line in info.read_text().splitlines() if line.startswith("model name")]
-        name = models[0].split(":", 1)[1].strip() if models else name
+    name = _cpu_info().get("model name", platform.processor() or platform.machine())
     kernels = {pool.get("architecture") for pool in threadpool_info()} - {None}
     return f"{name} ({', '.join(sorted(map(str, kernels)))})" if kernels else name
+
+
+def _cpu_info() -> dict[str, str]:
+    """Return what Linux says of a processor, such as its ``flags``; nothing elsewhere."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.is_file() else []
+    named = (line.partition(":") for line in lines)
+    return {name.strip(): said.strip() for name, _, said in named}
 
 
 def load(name: str, where: Path | None = None) -> Result:

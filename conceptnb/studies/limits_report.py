@@ -19,14 +19,7 @@ def study_rows(study: str) -> list[dict[str, Any]]:
 
 def study_table(rows: Sequence[dict[str, Any]]) -> Table:
     """Return scores and bounds of what :func:`study_rows` returned, mean ± std over seeds."""
-    columns = {
-        "R²": "r2",
-        "MCC": "mcc",
-        "MCC read off": "read_mcc",
-        "R² supervised": "supervised_r2",
-        "loss above oracle": "excess_loss",
-    }
-    return Table(
-        [{"line": row["series"], "level": str(row["level"])} | means(row, columns) for row in rows],
-        ".3f",
-    )
+    columns = {"R²": "r2", "MCC": "mcc", "MCC read off": "read_mcc"}
+    columns |= {"R² supervised": "supervised_r2", "loss above oracle": "excess_loss"}
+    lines = [{"line": r["series"], "level": str(r["level"])} | means(r, columns) for r in rows]
+    return Table(lines, ".3f")

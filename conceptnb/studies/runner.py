@@ -250,9 +250,7 @@ def _check_out(path: Path, replace: bool, option: str = "--out") -> None:
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.") as probe:
             probe.write(bytes(1 << 16))
     except OSError as error:
-        raise ValueError(
-            f"{option} {path} cannot be written there ({error.strerror}): name another place"
-        ) from None
+        raise ValueError(f"{option} {path}: {error.strerror}; name another place") from None
     if path.exists() and not replace:
         raise FileExistsError(f"{path} exists: name another one with --out, or use --force")
 
@@ -282,16 +280,12 @@ def _one_thread() -> Iterator[None]:
     from threadpoolctl import threadpool_limits  # noqa: PLC0415 - tasks only
 
     os.environ["OMP_NUM_THREADS"] = "1"  # of a library that is loaded later
-    torch = sys.modules.get("torch")
-    before = torch.get_num_threads() if torch else 1
-    with threadpool_limits(1):
-        if torch:
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(threadpool_limits(1))
+        if torch := sys.modules.get("torch"):
+            stack.callback(torch.set_num_threads, torch.get_num_threads())
             torch.set_num_threads(1)
-        try:
-            yield
-        finally:
-            if torch:
-                torch.set_num_threads(before)
+        yield
 
 
 @contextlib.contextmanager
@@ -306,11 +300,8 @@ def _workers(backend: str | None, scheduler: str | None, jobs: int) -> Iterator[
     except ImportError:
         raise ValueError("--backend dask needs `pip install conceptnb[dask]`") from None
     with contextlib.ExitStack() as stack:
-        address: Any = scheduler or stack.enter_context(
-            LocalCluster(
-                n_workers=jobs, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
-            )
-        )
+        local = {"threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
+        address: Any = scheduler or stack.enter_context(LocalCluster(n_workers=jobs, **local))
         stack.enter_context(Client(address))
         with parallel_config(backend="dask"):
             yield

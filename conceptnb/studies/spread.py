@@ -10,12 +10,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from conceptnb import results
+from conceptnb.results.store import _cpu_info
 from conceptnb.studies.runner import Row, Sample, find_plan
 from conceptnb.studies.summarise import grouped
 
@@ -31,7 +31,7 @@ def _measure_spread(result: results.Result) -> dict[str, Any]:
     make, half a standard error of the seeds, and the rounding of stored numbers.
     """
     sample = _sample(result.name, result.command)
-    flags = _flags()
+    flags = _cpu_info().get("flags", "").split()
     used = [name for name, flag in _KERNELS.items() if flag in flags]
     by_kernel = {name: _rows_under(name, result) for name in ["", *used]}
     columns = []
@@ -44,23 +44,19 @@ def _measure_spread(result: results.Result) -> dict[str, Any]:
             over_seeds = float(values.mean(axis=0).std(ddof=1)) if n > 1 else 0.0
             rounding = 1e-4 * max(float(np.abs(values).mean()), 1e-2)
             tolerance = (4 * np.sqrt(2) * over_kernels + 0.5 * over_seeds) / np.sqrt(n) + rounding
+            found = {"std_over_seeds": over_seeds, "std_over_kernels": over_kernels}
+            found["tolerance"] = float(tolerance)
             columns.append(
-                {
-                    "group": dict(zip(sample.by, key, strict=True)),
-                    "column": column,
-                    "runs": n,
-                    "std_over_seeds": round(over_seeds, 6),
-                    "std_over_kernels": round(over_kernels, 6),
-                    "tolerance": round(float(tolerance), 6),
-                }
+                {"group": dict(zip(sample.by, key, strict=True)), "column": column, "runs": n}
+                | {name: round(value, 6) for name, value in found.items()}
             )
-    found = {
+    spread = {
         "kernels": ["native", *used],
         "skipped": [f"{name}: no {_KERNELS[name]}" for name in _KERNELS if name not in used],
         "columns": columns,
     }
-    outside(dataclasses.replace(result, spread=found), by_kernel[""])  # refuses a foreign sample
-    return found
+    outside(dataclasses.replace(result, spread=spread), by_kernel[""])  # refuses a foreign sample
+    return spread
 
 
 def outside(result: results.Result, runs: Sequence[Row]) -> list[str]:
@@ -116,12 +112,6 @@ def _rows_under(kernel: str, result: results.Result) -> list[Row]:
     if done.returncode:
         raise ValueError(f"{result.name} under kernel {kernel or 'native'}: {done.stderr[-2000:]}")
     return json.loads(done.stdout.splitlines()[-1])
-
-
-def _flags() -> set[str]:
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.is_file() else []
-    return set(next((line for line in lines if line.startswith("flags")), "").split())
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Tables 1 and 7 as a chapter shows them: the paper's rows beside ours."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 
 
 _SETTING = ("mixing", "n", "dz", "dx")
+_ROOT = np.sqrt(len(PAPER_SEEDS) - 1)  # a standard error is this much less than a deviation
 _HIDDEN = 16
 """Width of the paper's nonlinear mixing: more latent dimensions do not pass injectively."""
 
 
 def _paper_row(row: Row) -> list[Any]:
-    key = [row["mixing"], row["n"], row["dz"], row["dx"]]
+    key = [row[column] for column in _SETTING]
     return next(r for r in paper.printed("table1_table7")["rows"] if r[:4] == key)
 
 
@@ -53,15 +54,16 @@ def outside_two_std(rows: Sequence[Row], solved: Sequence[Row]) -> Table:
     return Table(
         [
             {
-                "cell": cell.name,
-                "paper": cell.paper,
-                "ours": cell.ours,
-                "standard errors": cell.gap
-                / (np.hypot(cell.ours[1], cell.paper[1]) / np.sqrt(len(PAPER_SEEDS) - 1)),
-                "same problems, best": other.ours,
+                "cell": name,
+                "paper": paper,
+                "ours": ours,
+                "standard errors": _ROOT * gap / np.hypot(ours[1], paper[1]),
+                "same problems, best": best,
             }
-            for cell, other in zip(_cells(rows), _cells(solved), strict=True)
-            if abs(cell.gap) > 2 * cell.paper[1]
+            for (name, paper, ours, gap), (_, _, best, _) in zip(
+                _cells(rows), _cells(solved), strict=True
+            )
+            if abs(gap) > 2 * paper[1]
         ],
         ".2f",
     )
@@ -70,32 +72,19 @@ def outside_two_std(rows: Sequence[Row], solved: Sequence[Row]) -> Table:
 def below_paper(rows: Sequence[Row]) -> list[str]:
     """Name the cells of ``conceptnb reproduce synthetic`` whose mean lies below the paper's."""
     return [
-        f"{cell.name}: paper {cell.paper[0]:.2f} ± {cell.paper[1]:.2f}, ours {cell.ours[0]:.3f}"
-        for cell in _cells(rows)
-        if cell.gap < 0
+        f"{name}: paper {paper[0]:.2f} ± {paper[1]:.2f}, ours {ours[0]:.3f}"
+        for name, paper, ours, gap in _cells(rows)
+        if gap < 0
     ]
 
 
-class _Cell(NamedTuple):
-    name: str
-    paper: list[float]
-    ours: list[float]
-
-    @property
-    def gap(self) -> float:
-        return self.ours[0] - self.paper[0]
-
-
-def _cells(rows: Sequence[Row]) -> list[_Cell]:
-    return [
-        _Cell(
-            f"{row['mixing']} ({row['n']}, {row['dz']}, {row['dx']}) {label}",
-            _paper_row(row)[column],
-            [row[f"{metric}_mean"], row[f"{metric}_std"]],
-        )
-        for row in rows
-        for metric, column, label in (("r2", 4, "R²"), ("mcc", 5, "MCC"))
-    ]
+def _cells(rows: Sequence[Row]) -> Iterator[tuple[str, list[float], list[float], float]]:
+    """Yield each cell's name, the paper's mean and deviation, ours, and how far our mean is off."""
+    for row in rows:
+        for metric, column, label in (("r2", 4, "R²"), ("mcc", 5, "MCC")):
+            name = f"{row['mixing']} ({row['n']}, {row['dz']}, {row['dx']}) {label}"
+            paper, ours = _paper_row(row)[column], [row[f"{metric}_mean"], row[f"{metric}_std"]]
+            yield name, paper, ours, ours[0] - paper[0]
 
 
 def runs_above_oracle(runs: Sequence[Row], mixing: str) -> tuple[np.ndarray, np.ndarray]:
@@ -103,11 +92,8 @@ def runs_above_oracle(runs: Sequence[Row], mixing: str) -> tuple[np.ndarray, np.
 
     Of those with nonlinear `mixing` only the runs whose mixing can be injective count.
     """
-    chosen = [
-        run
-        for run in runs
-        if run["mixing"] == mixing and (mixing == "linear" or run["dz"] <= _HIDDEN)
-    ]
+    largest = np.inf if mixing == "linear" else _HIDDEN
+    chosen = [run for run in runs if run["mixing"] == mixing and run["dz"] <= largest]
     return np.array([r["excess_loss"] for r in chosen]), np.array([r["mcc"] for r in chosen])
 
 
@@ -119,27 +105,17 @@ def paired_scores(first: "Result", second: "Result", metric: str) -> Table:
     """
     if first.seeds != second.seeds:
         raise ValueError(f"the files have other seeds: {first.seeds} and {second.seeds}")
-    one, other = (
-        {
-            setting: np.array([run[f"{metric}_fresh"] for run in runs])
-            for setting, runs in grouped(result.runs, _SETTING).items()
-        }
-        for result in (first, second)
-    )
-    lines = []
+    one, other = (grouped(result.runs, _SETTING) for result in (first, second))
+    names, lines = [result.rows[0]["estimator"] for result in (first, second)], []
     for setting in (s for s in one if s in other):
-        gain = other[setting] - one[setting]
+        pair = np.array([[r[f"{metric}_fresh"] for r in runs[setting]] for runs in (one, other)])
+        gain = pair[1] - pair[0]
+        cells = np.column_stack([pair.mean(axis=1), pair.std(axis=1)]).tolist()
         error = gain.std(ddof=1) / np.sqrt(len(gain))
         lines.append(
-            {
-                "(n, d_z, d_x)": str(setting[1:]),
-                **{
-                    result.rows[0]["estimator"]: [float(values.mean()), float(values.std())]
-                    for result, values in ((first, one[setting]), (second, other[setting]))
-                },
-                "difference": [float(gain.mean()), float(error)],
-                "higher in": f"{(gain > 0).sum()} of {len(gain)}",
-            }
+            {"(n, d_z, d_x)": str(setting[1:]), **dict(zip(names, cells, strict=True))}
+            | {"difference": [float(gain.mean()), float(error)]}
+            | {"higher in": f"{(gain > 0).sum()} of {len(gain)}"}
         )
     return Table(lines, ".3f")
 
@@ -147,15 +123,10 @@ def paired_scores(first: "Result", second: "Result", metric: str) -> Table:
 def score_table(rows: Sequence[Row]) -> Table:
     """Return the fresh scores of `evaluate`, one row per seed, their mean and deviation."""
     scores = np.array([[row["r2"], row["mcc"]] for row in rows])
-    names = [*(row["seed"] for row in rows), "mean", "std"]
-    values = [*scores, scores.mean(axis=0), scores.std(axis=0)]
-    return Table(
-        [
-            {"seed": str(name), "R²": float(r2), "MCC": float(mcc)}
-            for name, (r2, mcc) in zip(names, values, strict=True)
-        ],
-        ".3f",
-    )
+    names = [*(str(row["seed"]) for row in rows), "mean", "std"]
+    values = [*scores.tolist(), scores.mean(axis=0).tolist(), scores.std(axis=0).tolist()]
+    lines = zip(names, values, strict=True)
+    return Table([{"seed": name, "R²": r2, "MCC": mcc} for name, (r2, mcc) in lines], ".3f")
 
 
 def slopes_of_the_truth(problem: Problem) -> dict[str, float]:

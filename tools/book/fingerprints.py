@@ -35,13 +35,9 @@ def of_site(project: Project) -> str:
 
 def _digest(root: Path, files: Iterable[Path]) -> str:
     """Return one hash over the names (from `root`) and the contents of `files` that exist."""
-    return _join(
-        *(
-            f"{path.relative_to(root).as_posix()} {hashlib.sha256(path.read_bytes()).hexdigest()}"
-            for path in sorted(files)
-            if path.is_file()
-        )
-    )
+    there = {path.relative_to(root): path.read_bytes() for path in sorted(files) if path.is_file()}
+    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in there.items()}
+    return _join(*(f"{name.as_posix()} {total}" for name, total in hashes.items()))
 
 
 def _join(*parts: str) -> str:

@@ -58,9 +58,7 @@ def _give_proofs_a_title(app: Sphinx, doctree: nodes.document) -> None:
         box.insert(0, nodes.title("", "Proof"))
 
 
-def _skip_what_others_wrote(
-    app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any
-) -> bool | None:
+def _skip_what_others_wrote(app: Sphinx, what: str, name: str, obj: Any, *_: Any) -> bool | None:
     """Leave out members that a library adds to our classes: their docstrings are not ours."""
     module = getattr(obj, "__module__", None)
     return True if callable(obj) and module and not module.startswith("conceptnb") else None

@@ -23,9 +23,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
-def _lay_out(
-    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
-) -> None:
+def _lay_out(app: Sphinx, page: str, template: str, context: dict[str, Any], _: Any) -> None:
     if "<table" in context.get("body", ""):
         context["body"] = legible(context["body"])
 

@@ -57,10 +57,7 @@ class ClipModel:
     def embed_images(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Embeddings (n, dimension) of images (n, h, w, 3), not normalised (Appendix D.1)."""
         if images.ndim != 4 or images.shape[-1] != 3 or images.dtype != np.uint8:
-            raise ValueError(
-                "images must be bytes (numpy.uint8) of shape (n, height, width, 3); "
-                f"got {images.dtype} of shape {images.shape}"
-            )
+            raise ValueError(f"images are uint8 (n, h, w, 3), not {images.dtype} {images.shape}")
         return self.model.encode_image(self.preprocess(images)).float().numpy()
 
     @torch.inference_mode()

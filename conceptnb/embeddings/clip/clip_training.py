@@ -3,6 +3,7 @@
 import math
 import os
 import time
+from bisect import bisect_right
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,12 +62,9 @@ class TrainingPlan:
 
     def cycle(self, step: int) -> tuple[Cycle, int]:
         """Cycle in which a step lies, and the step at which it starts, counted from 0."""
-        start = 0
-        for cycle in self.cycles[:-1]:
-            if step < start + cycle.steps:
-                return cycle, start
-            start += cycle.steps
-        return self.cycles[-1], start
+        starts = np.cumsum([0, *(cycle.steps for cycle in self.cycles[:-1])]).tolist()
+        k = bisect_right(starts, step) - 1
+        return self.cycles[k], starts[k]
 
     def rate(self, step: int) -> float:
         """Factor on the learning rates at a step, counted from 0."""

@@ -115,9 +115,7 @@ def _open(path: Path, shape: tuple[int, int], settings: dict[str, Any]) -> set[i
             state = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
             kept, done = dict(state["settings"]), {int(start) for start in state["done"]}
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ValueError(
-                f"{path} has no readable record beside it ({error}): delete both files"
-            ) from None
+            raise ValueError(f"{path}: no readable record ({error}); delete both files") from None
         changed = [key for key in settings if kept.get(key) != settings[key]]
         if changed or np.load(path, mmap_mode="r").shape != shape:
             raise ValueError(

@@ -50,10 +50,7 @@ class CaptionTokenizer:
         for row, text in zip(tokens, rows, strict=True):
             words = text.split()
             if unknown := [word for word in words if word not in self._token]:
-                raise ValueError(
-                    f"{text!r} holds {unknown[0]!r}, which the small models never read; build "
-                    "captions with conceptnb.embeddings.shapes3d.captions"
-                )
+                raise ValueError(f"{text!r}: {unknown[0]!r} is no word of shapes3d.captions")
             if len(words) > CONTEXT_LENGTH - 2:
                 raise ValueError(f"{text!r} has more than {CONTEXT_LENGTH - 2} words")
             ids = [self.start, *(self._token[word] for word in words), self.end]

@@ -62,9 +62,7 @@ def carry_over_from(
     points, values, where = _check_groups(Z, labels, groups)
     every = np.unique(where)
     if not 1 <= n_groups < len(every):
-        raise ValueError(
-            f"n_groups={n_groups} must lie between 1 and {len(every) - 1}: one is for testing"
-        )
+        raise ValueError(f"n_groups={n_groups} must lie between 1 and {len(every) - 1}")
     found = []
     for _ in range(6):
         *taken, last = rng.permutation(every)[: n_groups + 1]

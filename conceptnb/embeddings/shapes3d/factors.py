@@ -64,9 +64,7 @@ def check_index(index: ArrayLike) -> NDArray[np.intp]:
     """Return positions in the data file as an integer array of shape (n,), or raise ValueError."""
     array = np.atleast_1d(np.asarray(index))
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise ValueError(
-            f"index must be a list of whole numbers; got {array.dtype} of shape {array.shape}"
-        )
+        raise ValueError(f"index must be whole numbers; got {array.dtype} of shape {array.shape}")
     if array.size and (array.min() < 0 or array.max() >= N_IMAGES):
         raise ValueError(f"index must lie in [0, {N_IMAGES}); got {array.min()} to {array.max()}")
     return array.astype(np.intp)

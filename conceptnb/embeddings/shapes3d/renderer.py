@@ -47,10 +47,8 @@ def _unit(vector: ArrayLike) -> Float32s:
 def _camera_rays(orientation: float, size: int, supersample: int) -> tuple[Float32s, Float32s]:
     """Camera position (3,) and unit directions (rays, 3), rows of the image first."""
     angle = np.deg2rad(orientation)
-    position = np.array(
-        [CAMERA_DISTANCE * np.sin(angle), -CAMERA_DISTANCE * np.cos(angle), CAMERA_HEIGHT],
-        dtype=np.float32,
-    )
+    x, y = CAMERA_DISTANCE * np.sin(angle), -CAMERA_DISTANCE * np.cos(angle)
+    position = np.array([x, y, CAMERA_HEIGHT], dtype=np.float32)
     forward = _unit(np.array(LOOK_AT) - position)
     right = _unit(np.cross(forward, [0, 0, 1]))
     up = np.cross(right, forward)
@@ -166,10 +164,8 @@ class Renderer:
 
     def __init__(self, size: int = 64, supersample: int | None = None) -> None:
         self.size = as_count(size, "size")
-        by_default = max(2, -(-192 // size))
-        self.supersample = as_count(
-            by_default if supersample is None else supersample, "supersample"
-        )
+        rays = max(2, -(-192 // size)) if supersample is None else supersample
+        self.supersample = as_count(rays, "supersample")
 
     @property
     def bank(self) -> NDArray[np.float32]:
