@@ -163,9 +163,8 @@ def error_curves(rows: Sequence[Row]) -> Figure:
         "valuation_error": "valuations (σ)",
     }
     for k, (key, name) in enumerate(names.items()):
-        values = {
-            n: [r[key] for r in rows if r["samples"] == n and r[key] is not None] for n in sizes
-        }
+        kept = [row for row in rows if row[key] is not None]
+        values = {n: [row[key] for row in kept if row["samples"] == n] for n in sizes}
         logs = {size: np.log10(found) for size, found in values.items() if len(found) > 1}
         xs = list(logs)
         means, spread = np.array([(log.mean(), log.std()) for log in logs.values()]).T

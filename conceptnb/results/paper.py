@@ -49,5 +49,4 @@ def as_printed(name: str) -> Table:
 
 @functools.cache
 def _all() -> dict[str, Any]:
-    text = (files("conceptnb.results") / "paper_tables.json").read_text(encoding="utf-8")
-    return json.loads(text)
+    return json.loads((files("conceptnb.results") / "paper_tables.json").read_text("utf-8"))

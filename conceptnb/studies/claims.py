@@ -65,8 +65,8 @@ class _Claim:
 
 def registered_claims(page: str = "", load: _Load = results.load) -> list[_Claim]:
     """Return the claims of a page, or of all, with what the tables that `load` returns say."""
-    text = (files("conceptnb") / "claims.toml").read_text(encoding="utf-8")
-    return [_measured(e, load) for e in tomllib.loads(text)["claim"] if page in ("", e["page"])]
+    declared = tomllib.loads((files("conceptnb") / "claims.toml").read_text("utf-8"))["claim"]
+    return [_measured(entry, load) for entry in declared if page in ("", entry["page"])]
 
 
 def _measured(entry: Row, load: _Load) -> _Claim:

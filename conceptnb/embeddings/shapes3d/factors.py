@@ -48,10 +48,8 @@ def check_factors(factors: ArrayLike) -> NDArray[np.intp]:
     off_grid = (whole < 0) | (whole >= np.array(SIZES))
     if off_grid.any():
         row, column = np.argwhere(off_grid)[0]
-        raise ValueError(
-            f"factors[{row}, {column}]={whole[row, column]} is off the grid: "
-            f"{FACTORS[column]} takes 0 to {SIZES[column] - 1}"
-        )
+        name, value = FACTORS[column], whole[row, column]
+        raise ValueError(f"factors[{row}, {column}]={value}: {name} takes 0 to {SIZES[column] - 1}")
     return whole
 
 

@@ -44,7 +44,6 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
         "command": "conceptnb embed-sentences",
     }
     save_file({name: rows.astype(np.float16) for name, rows in found.items()}, args.out, record)
-    same = weights == _PUBLISHED
-    print(f"weights: {'as published' if same else 'not those that were published'}")
-    print(f"{args.out}: {record['cpu_seconds']} CPU-s")
+    said = "as published" if weights == _PUBLISHED else "not those that were published"
+    print(f"weights: {said}\n{args.out}: {record['cpu_seconds']} CPU-s")
     return 0
