@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
+from scipy.special import stdtrit
 
 from conceptnb.core.validation import Array
 from conceptnb.plotting._style import (
@@ -25,6 +26,7 @@ def concept_dots(
     label: str,
     reference: ArrayLike | None = None,
     limits: tuple[float, float] = (-0.03, 1.04),
+    interval: bool = False,
 ) -> Figure:
     """Draw numbers by concept, models side by side: runs as small marks, their mean large.
 
@@ -32,7 +34,10 @@ def concept_dots(
     ----------
     numbers : mapping from a model to a mapping from a concept to one number or an array of them
     reference : float or array-like of shape (concepts,), optional
-        Chance or a bar to reach, for all concepts or for each, drawn as dashed lines.
+        Chance or a bar to reach, for all concepts or for each, drawn as dashed lines; of shape
+        (models, 1 or concepts), one for each model, in its colour.
+    interval : bool
+        Draw the 95 % t interval of each mean over runs.
     """
     figure, [[ax]] = new_figure(height=3.3)
     names = list(next(iter(numbers.values())))
@@ -45,11 +50,16 @@ def concept_dots(
             if len(values) > 1:
                 places = x + scatter_on_line(len(values), 0.6 * width)
                 ax.scatter(places, values, s=12, alpha=0.45, linewidths=0, rasterized=True, **style)
+            if interval and (n := len(values)) > 1:
+                half = stdtrit(n - 1, 0.975) * values.std(ddof=1) / np.sqrt(n)
+                ax.errorbar(x, values.mean(), half, color=style["color"], lw=1.2, capsize=2)
             mean = {"label": model} if place == 0 else {}
             ax.plot(x, values.mean(), ms=8, markeredgecolor="white", ls="", **style, **mean)
     if reference is not None:
-        for place, level in enumerate(np.broadcast_to(reference, len(names))):
-            ax.hlines(level, place - 0.45, place + 0.45, color=MUTED, linestyle="--", linewidth=1)
+        lines = np.atleast_2d(reference)
+        for (k, place), level in np.ndenumerate(np.broadcast_to(lines, (len(lines), len(names)))):
+            color = MUTED if len(lines) == 1 else PALETTE[k]
+            ax.hlines(level, place - 0.45, place + 0.45, color=color, linestyle="--", linewidth=1)
     ax.set_xticks(range(len(names)), [name.replace("_", " ") for name in names])
     ax.set(ylabel=label, ylim=limits)
     ax.grid(axis="x", visible=False)

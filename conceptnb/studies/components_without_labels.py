@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,8 +12,10 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
+from scipy.stats import gaussian_kde
 from sklearn.decomposition import PCA, FastICA, MiniBatchDictionaryLearning
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import ParameterGrid
 from sklearn.preprocessing import FunctionTransformer
 
 from conceptnb.core.validation import Array, as_points
@@ -22,12 +25,19 @@ from conceptnb.embeddings.unmixing import Unmixing
 from conceptnb.studies.runner import Plan, Row, Sample, Study, Task
 from conceptnb.studies.summarise import grouped
 
-Method = Literal[
+_Method = Literal[
     "labels", "environments", "PCA", "ICA", "sparse dictionary", "unmixing", "random directions"
 ]
-METHODS: tuple[Method, ...] = get_args(Method)
+METHODS: tuple[_Method, ...] = get_args(_Method)
+GRID: dict[str, dict[str, list[Any]]] = {  # six settings of each method that has no labels
+    "ICA": {"fun": ["logcosh", "exp", "cube"], "start": [0, 1]},
+    "sparse dictionary": {"alpha": [0.01, 0.1, 0.3], "atoms per component": [1, 2]},
+    "unmixing": {"weight": [0.3, 1.0, 3.0], "start": [0, 1]},
+    "random directions": {"start": [*range(6)]},
+}
+_PURITIES = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9)  # of piles, beside the pure ones of "environments"
 STATE_CONCEPTS = ("category", "speaker", "truth")
-COMPONENTS = (8, 32)  # how many there are is not known: few, and as many as with sentences
+_COMPONENTS = (8, 32)  # how many there are is not known: few, and as many as with sentences
 
 
 @dataclass(frozen=True)
@@ -38,15 +48,21 @@ class Found:
     """Share of the matched component's variance that lies between a concept's values."""
     mcc: float
     """Mean over concepts of the absolute correlation with the values, in their order."""
+    setting: dict[str, Any]
+    """What was chosen from `GRID`, and the seed of the start."""
+    cpu_seconds: float
+    """Of choosing a setting, fitting and transforming."""
 
 
 def find(
-    method: Method,
+    method: _Method,
     Z: ArrayLike,
     labels: Mapping[str, ArrayLike],
     n_components: int,
     rng: np.random.Generator,
     groups: ArrayLike | None = None,
+    purity: float = 1.0,
+    grid: Mapping[str, list[Any]] | None = None,
 ) -> Found:
     """Learn components on a random half, match them there, and judge them on the other half.
 
@@ -55,12 +71,20 @@ def find(
     method : one of `METHODS`
         "labels" is `ConceptDirections` for each concept; "environments" the contrastive learner of
         Section 6 with all samples as its base and two data sets per concept, of its first and last
-        value. The others see no labels until components are matched.
+        value. The others see no labels until components are matched; of the settings in
+        `GRID`, training samples choose one without labels.
     n_components : int
-        Leading principal components, whitened but for the dictionary, of twice as many atoms.
+        Leading principal components, whitened but for the dictionary, whose atoms `GRID` sets.
     groups : array-like of shape (samples,), optional
         Samples of one group, such as the answers to one question, go to the same half.
+    purity : float
+        Share of each data set of "environments" that is taken for its value. The rest are random
+        training samples, whatever their value: with 0 the data sets say nothing.
+    grid : mapping, optional
+        Lists of settings by name in place of those of `GRID`.
     """
+    if not 0 <= purity <= 1:
+        raise ValueError(f"purity={purity} is a share: give a number from 0 to 1")
     if method not in METHODS:
         raise ValueError(f"method={method!r} must be one of {', '.join(METHODS)}")
     points = as_points(Z, "Z")
@@ -69,15 +93,20 @@ def find(
             f"n_components={n_components} must lie between {len(labels)}, the number of concepts, "
             f"and {min(points.shape)}"
         )
-    train, test = _halves(np.arange(len(points)) if groups is None else groups, len(points), rng)
+    group = np.arange(len(points)) if groups is None else np.asarray(groups)
+    train, test = _halves(group, len(points), rng)
     values = {name: np.asarray(column) for name, column in labels.items()}
-    pca = PCA(n_components, whiten=True, random_state=_seed(rng)).fit(points[train])
     learned = {name: column[train] for name, column in values.items()}
-    white = pca.transform(points)
+    started = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # judged by what is found
-        fitted = _fit(method, pca, white[train], learned, rng)
+        pca = PCA(n_components, whiten=True, random_state=_seed(rng)).fit(points[train])
+        white = pca.transform(points)
+        grid = GRID.get(method, {}) if grid is None else grid
+        setting = _chosen(method, grid, points[train], group[train], n_components, rng)
+        fitted = _fit(method, setting, pca, white[train], learned, purity)
         components = fitted.transform(white)
+    spent = time.process_time() - started
     matched = _match(components[train], learned)
     chosen = {name: components[test, component] for name, component in matched.items()}
     eta2 = {name: separation(column, values[name][test]) for name, column in chosen.items()}
@@ -85,7 +114,7 @@ def find(
         abs(np.corrcoef(column, values[name][test])[0, 1]) if column.std() else 0.0
         for name, column in chosen.items()
     ]
-    return Found(eta2, float(np.mean(correlations)))
+    return Found(eta2, float(np.mean(correlations)), setting, spent)
 
 
 def _halves(
@@ -110,67 +139,97 @@ def _match(components: Array, labels: Mapping[str, ArrayLike]) -> dict[str, int]
     return {name: int(column) for name, column in zip(labels, chosen, strict=True)}
 
 
+def _chosen(
+    method: str,
+    grid: Mapping[str, list[Any]],
+    points: Array,
+    groups: NDArray[Any],
+    n_components: int,
+    rng: np.random.Generator,
+) -> dict[str, Any]:
+    """Return the setting that does best on half of the samples, fitted to the other half.
+
+    A dictionary is judged by how well it removes noise, half as long as the samples; a linear map
+    by the likelihood of independent components, whose densities are kernel estimates.
+    """
+    start, losses = _seed(rng), []
+    settings = [{**s, "start": start + s.get("start", 0)} for s in ParameterGrid(grid)]
+    if len(settings) == 1:
+        return settings[0]
+    fit, judge = _halves(groups, len(points), rng)
+    pca = PCA(n_components, whiten=True, random_state=0).fit(points[fit])
+    white, held = pca.transform(points[fit]), pca.transform(points[judge])
+    scale = np.sqrt(pca.explained_variance_ / pca.explained_variance_.sum())
+    noise = rng.normal(size=held.shape) / (2 * np.sqrt(n_components) * scale)
+    for setting in settings:
+        fitted = _fit(method, setting, pca, white)
+        if method == "sparse dictionary":
+            error = fitted.inverse_transform(fitted.transform(held + noise)) - held
+            losses.append(((error * scale) ** 2).mean())
+            continue
+        W = fitted.transform(np.eye(n_components)) - fitted.transform(np.zeros((1, n_components)))
+        columns = zip(fitted.transform(white).T, fitted.transform(held).T, strict=True)
+        likelihood = sum(gaussian_kde(one).logpdf(other).mean() for one, other in columns)
+        losses.append(-likelihood - np.linalg.slogdet(W)[1])
+    return settings[int(np.argmin(losses))]
+
+
 def _fit(
-    method: Method,
+    method: str,
+    setting: Mapping[str, Any],
     pca: PCA,
     white: Array,
-    labels: Mapping[str, NDArray[np.generic]],
-    rng: np.random.Generator,
+    labels: Mapping[str, NDArray[np.generic]] | None = None,
+    purity: float = 1.0,
 ) -> Any:
     """Return a fitted transformer of whitened principal components, one component per concept."""
+    seed, size, fitted = setting["start"], white.shape[1], FunctionTransformer()
     match method:
         case "labels":
-            fits = [ConceptDirections().fit(white, values) for values in labels.values()]
+            fits = [ConceptDirections().fit(white, values) for values in (labels or {}).values()]
             W = np.array([fit.directions_[0] for fit in fits]).T
             fitted = FunctionTransformer(lambda white: white @ W)
         case "environments":
-            fitted = _fit_environments(white, labels, rng)
+            fitted = _fit_environments(white, labels or {}, seed, purity)
         case "random directions":
-            R = rng.normal(size=(white.shape[1], white.shape[1]))
+            R = np.random.default_rng(seed).normal(size=(size, size))
             fitted = FunctionTransformer(lambda white: white @ R)
-        case "PCA":
-            fitted = FunctionTransformer()
         case "unmixing":
-            fitted = Unmixing(white.shape[1], random_state=rng).fit(white)
+            fitted = Unmixing(size, setting["weight"], random_state=seed).fit(white)
         case "sparse dictionary":
-            fitted = _fit_dictionary(white, np.sqrt(pca.explained_variance_), rng)
+            scale = np.sqrt(pca.explained_variance_)
+            scale /= np.linalg.norm(white * scale, axis=1).mean()
+            atoms, alpha = setting["atoms per component"] * size, setting["alpha"]
+            given = {"transform_algorithm": "lasso_cd", "fit_algorithm": "cd", "max_iter": 20}
+            given |= {"batch_size": 128, "random_state": seed}
+            found = MiniBatchDictionaryLearning(atoms, alpha=alpha, **given).fit(white * scale)
+            fitted = FunctionTransformer(
+                lambda points: found.transform(points * scale),
+                lambda codes: codes @ found.components_ / scale,
+            )
         case "ICA":
-            seed = _seed(rng)
-            ica = FastICA(whiten="unit-variance", max_iter=400, tol=1e-3, random_state=seed)
+            ica = FastICA(fun=setting["fun"], max_iter=400, tol=1e-3, random_state=seed)
             fitted = ica.fit(white)
     return fitted
 
 
 def _fit_environments(
-    white: Array, labels: Mapping[str, NDArray[np.generic]], rng: np.random.Generator
+    white: Array, labels: Mapping[str, NDArray[np.generic]], seed: int, purity: float
 ) -> Any:
     from conceptnb.learning.learner import ConceptLearner  # noqa: PLC0415 - brings torch
 
-    rows, environment, targets = [np.arange(len(white))], [np.zeros(len(white), dtype=int)], []
+    rng, every, targets = np.random.default_rng(seed), np.arange(len(white)), []
+    rows, environment = [every], [0 * every]
     for concept, values in enumerate(labels.values()):
         for value in (values.min(), values.max()):
             targets.append([other == concept for other in range(len(labels))])
-            rows.append(np.flatnonzero(values == value))
+            own = np.flatnonzero(values == value)
+            chosen = rng.choice(own, round(purity * len(own)), replace=False)
+            others = rng.choice(every, len(own) - len(chosen), replace=False)
+            rows.append(np.sort(np.concatenate([chosen, others])))
             environment.append(np.full(len(rows[-1]), len(targets)))
-    learner = ConceptLearner(
-        len(labels), targets=targets, encoder="linear", random_state=_seed(rng)
-    )
+    learner = ConceptLearner(len(labels), targets=targets, encoder="linear", random_state=seed)
     return learner.fit(white[np.concatenate(rows)], np.concatenate(environment))
-
-
-def _fit_dictionary(white: Array, scale: Array, rng: np.random.Generator) -> Any:
-    """Return a dictionary of principal components, few of whose atoms each sample uses."""
-    size = float(np.linalg.norm(white * scale, axis=1).mean())
-    dictionary = MiniBatchDictionaryLearning(
-        2 * white.shape[1],
-        alpha=0.1,
-        transform_algorithm="lasso_cd",
-        fit_algorithm="cd",
-        max_iter=20,
-        batch_size=128,
-        random_state=_seed(rng),
-    ).fit(white * scale / size)
-    return FunctionTransformer(lambda points: dictionary.transform(points * scale / size))
 
 
 def _seed(rng: np.random.Generator) -> int:
@@ -235,24 +294,28 @@ def language_states(kind: str, seed: int = 0, trained: bool = True) -> States:
     return States(points, concepts, asked, log_odds)
 
 
-_KEYS = ("trained", "components", "corpus", "method")
+_KEYS = ("trained", "components", "corpus", "method", "purity")
 
 
 def _runs(
     corpus: str,
     seeds: Sequence[int],
     trained: bool,
-    methods: Sequence[Method] = METHODS,
-    sizes: Sequence[int] = COMPONENTS,
+    methods: Sequence[_Method] = METHODS,
+    sizes: Sequence[int] = _COMPONENTS,
     labels: str = "true",
+    purities: Sequence[float] = _PURITIES,
 ) -> list[Row]:
-    """Judge methods, and controls, on the states of small models: η² by concept."""
+    """Judge methods, and controls, on the states of small models: η² by concept.
+
+    Environments of each of `purities` are learned from with the first of `sizes`, if `trained`.
+    """
     rows: list[Row] = []
 
-    def add(method: str, size: int | None, eta2: Mapping[str, float]) -> None:
+    def add(method: str, size: int | None, eta2: Mapping[str, float], **more: Any) -> None:
         rounded = {name: round(eta2[name], 4) if name in eta2 else None for name in STATE_CONCEPTS}
-        key = {"corpus": corpus, "seed": seed, "trained": trained}
-        rows.append(key | {"components": size, "method": method} | rounded)
+        key = {"corpus": corpus, "seed": seed, "trained": trained, "components": size}
+        rows.append(key | {"method": method, "purity": 1.0} | rounded | more)
 
     for seed in seeds:
         states = language_states(corpus, seed, trained)
@@ -261,10 +324,14 @@ def _runs(
             order = np.random.default_rng(seed).permutation(len(states.points))
             concepts = {name: values[order] for name, values in concepts.items()}
         for size in sizes:
-            for method in methods:
+            tried: list[tuple[str, _Method, float]] = [(method, method, 1.0) for method in methods]
+            if trained and size == sizes[0]:
+                tried += [("piles", "environments", purity) for purity in purities]
+            for name, method, purity in tried:
                 rng = np.random.default_rng([seed, size])
-                found = find(method, states.points, concepts, size, rng, states.questions)
-                add(method, size, found.eta2)
+                found = find(method, states.points, concepts, size, rng, states.questions, purity)
+                more = {"purity": purity, "setting": found.setting}
+                add(name, size, found.eta2, **more, cpu_seconds=round(found.cpu_seconds, 3))
             if methods == METHODS:
                 rng = np.random.default_rng([seed, size])
                 shuffled = {name: rng.permutation(values) for name, values in concepts.items()}
@@ -285,8 +352,8 @@ def _summarise(runs: list[Row]) -> list[Row]:
             name: [
                 round(float(f([row[name] for row in groups[key]])), 4) for f in (np.mean, np.std)
             ]
-            for name in STATE_CONCEPTS
-            if groups[key][0][name] is not None
+            for name in (*STATE_CONCEPTS, "cpu_seconds")
+            if groups[key][0].get(name) is not None
         }
         for key in sorted(groups, key=lambda key: (not key[0], key[1] or np.inf))
     ]
@@ -308,9 +375,9 @@ def _plans(args: argparse.Namespace) -> list[Plan]:
     if not models:
         raise ValueError(f"no small model has --corpora {args.corpora} and --seeds {args.seeds}")
     # Solvers with random starts end elsewhere on another processor; these do not.
-    given = {"corpus": "alike", "seeds": [0, 1, 2], "trained": True, "sizes": [8]}
+    given = {"corpus": "alike", "seeds": [0, 1, 2], "trained": True, "sizes": [_COMPONENTS[0]]}
     methods = ["labels", "environments", "PCA", "random directions"]
-    sampled = Task(_runs, given | {"methods": methods})
+    sampled = Task(_runs, given | {"methods": methods, "purities": [0.5]})
     return [
         Plan(
             file="neighbours",
@@ -330,7 +397,7 @@ def _plans(args: argparse.Namespace) -> list[Plan]:
             sample=Sample(
                 task=sampled,
                 columns=STATE_CONCEPTS,
-                by=("corpus", "trained", "components", "method"),
+                by=("corpus", "trained", "components", "method", "purity"),
                 wrong={"labels shuffled": sampled.but(labels="shuffled")},
             ),
         )

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from scipy import stats
 
 from conceptnb import plotting
 from conceptnb.core.causal import LinearSCM
@@ -283,6 +284,10 @@ OPTIONS = {
     "summaries.profiles": [
         (([1, 10, 100], {"probe": [0.9, 0.8, 0.7]}, "count"), {"log": True, "chance": 0.5})
     ],
+    "summaries.concept_dots": [
+        (({"one": {"a": [0.1, 0.2, 0.3], "b": [0.4, 0.5, 0.9]}, "two": {"a": 0.5, "b": 0.2}},
+          "η²", [[0.5], [0.25]]), {"interval": True})
+    ],
     "embedded.image_grid": [((PICTURES,), {"titles": ["a", "b", "c", "d"]})],
 }  # fmt: skip
 DRAWN = [pytest.param(name, arguments, {}, id=name) for name, arguments in CASES.items()]
@@ -349,6 +354,15 @@ def test_a_figure_is_labelled_and_inside_its_card(name, arguments, options):
     assert min(drawn_to.x0, drawn_to.y0) > -0.03, "text leaves the card"
     assert drawn_to.x1 < width + 0.03, "text leaves the card on the right"
     assert drawn_to.y1 < height + 0.03, "text leaves the card above"
+
+
+def test_a_bar_is_the_interval_that_scipy_gives():
+    values = [0.1, 0.2, 0.6]
+    figure = plotting.summaries.concept_dots({"m": {"c": values}}, "η²", interval=True)
+    (bar,) = figure.axes[0].containers
+    ends = bar.lines[2][0].get_segments()[0][:, 1]
+    expected = stats.t.interval(0.95, 2, np.mean(values), stats.sem(values))
+    assert np.allclose(ends, expected)
 
 
 def test_a_series_may_end_before_the_last_level():

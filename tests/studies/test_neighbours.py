@@ -2,8 +2,11 @@ import json
 
 import numpy as np
 import pytest
+from scipy.stats import differential_entropy
 
 from conceptnb import cli, results
+from conceptnb.embeddings.directions import separation
+from conceptnb.learning import ConceptLearner
 from conceptnb.studies import components_without_labels as components
 
 
@@ -125,6 +128,153 @@ def test_groups_that_cannot_be_halved_are_refused(groups, message):
     Z, values = independent(n=60)
     with pytest.raises(ValueError, match=message):
         components.find("PCA", Z, values, 4, np.random.default_rng(0), groups)
+
+
+# Piles that are not pure -----------------------------------------------------------------------
+
+
+def test_piles_of_purity_one_are_the_labelled_environments():
+    """Sorted here by hand: every sample, then all samples of the first and of the last value."""
+    white, values = independent(n=400)
+    found = components._fit("environments", {"start": 5}, None, white, values, 1.0)
+    last = [("a", 0), ("a", 1), ("b", 0), ("b", 2)]
+    sets = [white, *(white[values[name] == value] for name, value in last)]
+    learner = ConceptLearner(
+        2, targets=[[1, 0], [1, 0], [0, 1], [0, 1]], encoder="linear", random_state=5
+    ).fit(np.concatenate(sets), np.repeat(np.arange(5), [len(rows) for rows in sets]))
+    np.testing.assert_array_equal(found.transform(white), learner.transform(white))
+
+
+def test_a_pile_has_its_purity_and_the_base_rate_in_the_rest(monkeypatch):
+    seen = {}
+    monkeypatch.setattr(ConceptLearner, "fit", lambda _, X, e: seen.update(X=X, e=e))
+    value = np.repeat([0, 1], [12_000, 4_000])
+    for purity in (0.0, 0.4, 1.0):
+        components._fit("environments", {"start": 0}, None, value[:, None], {"c": value}, purity)
+        for pile, (own, base) in enumerate([(0, 0.75), (1, 0.25)], start=1):
+            rows = seen["X"][seen["e"] == pile, 0]
+            assert len(rows) == (value == own).sum()
+            share = purity + (1 - purity) * base
+            assert (rows == own).mean() == pytest.approx(share, abs=0.03)
+
+
+@pytest.mark.slow
+def test_piles_at_the_base_rate_give_what_random_directions_give():
+    """In isotropic data a direction learned from nothing has no preference."""
+    n, dimensions, gained, chance = 500, 12, {0.0: [], 0.4: [], 1.0: []}, []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        Z = rng.normal(size=(n, dimensions))
+        values = {"a": (Z[:, 0] > 0).astype(int), "b": (Z[:, 1] > 0).astype(int)}
+        for purity, means in gained.items():
+            found = components.find(
+                "environments", Z, values, dimensions, np.random.default_rng(seed), purity=purity
+            )
+            means.append(np.mean(list(found.eta2.values())))
+        V = Z @ rng.normal(size=(dimensions, 2))
+        matched = components._match(V, values)
+        chance.append(np.mean([separation(V[:, k], values[c]) for c, k in matched.items()]))
+    noise = np.sqrt((np.var(gained[0.0]) + np.var(chance)) / 7)
+    assert abs(np.mean(gained[0.0]) - np.mean(chance)) < 3 * noise
+    assert np.mean(chance) < 0.2
+    assert np.mean(gained[0.4]) > np.mean(chance) + 0.2
+    assert np.mean(gained[1.0]) == pytest.approx(2 / np.pi, abs=0.06)
+    assert np.mean(gained[1.0]) > np.mean(gained[0.4])
+
+
+def test_a_purity_that_is_no_share_is_refused():
+    Z, values = independent(n=60)
+    for purity in (-0.1, 1.5, np.nan):
+        with pytest.raises(ValueError, match=f"purity={purity} is a share: give a number from 0"):
+            components.find("environments", Z, values, 4, np.random.default_rng(0), purity=purity)
+
+
+# Settings ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def fits(monkeypatch):
+    """All fits of `find`: the setting, and what is made of the same four points."""
+    kept, fit = [], components._fit
+
+    def recorded(method, setting, pca, white, labels=None, purity=1.0):
+        fitted = fit(method, setting, pca, white, labels, purity)
+        kept.append((dict(setting), fitted.transform(np.eye(4))))
+        return fitted
+
+    monkeypatch.setattr(components, "_fit", recorded)
+    return kept
+
+
+@pytest.mark.parametrize("method", components.METHODS)
+def test_neither_test_samples_nor_labels_reach_a_fit(method, fits):
+    """A method of the grid sees no label at all; the two others none of a test sample."""
+    Z, values = independent(n=400)
+    rng = np.random.default_rng(7)
+    test = components._halves(np.arange(400), 400, np.random.default_rng(0))[1]
+    other, shuffled = Z.copy(), {name: column.copy() for name, column in values.items()}
+    other[test] = 5 * rng.normal(size=(len(test), 4))
+    blind = method not in ("labels", "environments")
+    hidden = np.arange(400) if blind else test
+    for column in shuffled.values():
+        column[hidden] = rng.permutation(column[hidden])
+    for data in ((Z, values), (other, shuffled)):
+        components.find(method, *data, 4, np.random.default_rng(0))
+    half = len(fits) // 2
+    assert half == (1 if method not in components.GRID else 7), "six settings, and the chosen one"
+    for (setting, made), (again, remade) in zip(fits[:half], fits[half:], strict=True):
+        assert setting == again
+        np.testing.assert_array_equal(made, remade)
+
+
+def test_a_fit_on_shuffled_training_labels_is_another_one(fits):
+    """The test above could not fail if nothing that is fitted were recorded."""
+    Z, values = independent(n=400)
+    rng = np.random.default_rng(7)
+    shuffled = {name: rng.permutation(column) for name, column in values.items()}
+    for labels in (values, shuffled):
+        components.find("labels", Z, labels, 4, np.random.default_rng(0))
+    assert np.abs(fits[0][1] - fits[1][1]).max() > 0.1
+
+
+def test_a_linear_map_is_chosen_by_the_likelihood_of_independent_components():
+    """The same criterion by Vasicek's entropies, which need no density."""
+    S = np.random.default_rng(0).uniform(-1, 1, (3000, 2)) * np.sqrt(3)
+    Z = S * [2, 1]
+    setting = components._chosen(
+        "random directions",
+        components.GRID["random directions"],
+        Z,
+        np.arange(len(Z)),
+        2,
+        np.random.default_rng(3),
+    )
+    first = int(np.random.default_rng(3).integers(2**31))
+    loss = []
+    for start in range(first, first + 6):
+        R = np.random.default_rng(start).normal(size=(2, 2))
+        loss.append(differential_entropy(S @ R).sum() - np.linalg.slogdet(R)[1])
+    assert np.ptp(loss) > 0.1
+    assert setting["start"] - first == np.argmin(loss)
+
+
+def test_a_dictionary_is_chosen_by_removing_noise_and_not_by_reconstruction():
+    """Without a penalty noise is reconstructed, too; with a large one nothing is."""
+    rng = np.random.default_rng(0)
+    active = rng.integers(0, 12, 1200)
+    Z = np.eye(12)[active] * rng.uniform(0.8, 1.2, (1200, 1)) + 0.01 * rng.normal(size=(1200, 12))
+    grid = {"alpha": [1e-4, 0.1, 3.0], "atoms per component": [1]}
+    values = {"first": (active == 0).astype(int)}
+    found = components.find("sparse dictionary", Z, values, 12, np.random.default_rng(0), grid=grid)
+    assert found.setting["alpha"] == 0.1
+
+
+def test_a_grid_of_one_setting_is_that_setting(fits):
+    Z, values = independent(n=200)
+    grid = {"fun": ["cube"]}
+    found = components.find("ICA", Z, values, 4, np.random.default_rng(0), grid=grid)
+    assert found.setting["fun"] == "cube"
+    assert len(fits) == 1
 
 
 # States of the small language models ---------------------------------------------------------
