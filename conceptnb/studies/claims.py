@@ -21,6 +21,7 @@ from conceptnb.studies.summarise import grouped
 from conceptnb.studies.synthetic_report import _paper_row
 
 _Load = Callable[[str], results.Result]
+_MOST_UNITS = 40  # that are left out one by one
 _Number = tuple[float, float, float, str]
 """A mean, the ends of its interval, and what that is over."""
 
@@ -32,6 +33,8 @@ class _Claim:
     entry: Row
     numbers: dict[str, _Number]
     command: str
+    without: dict[str, bool]
+    """Whether the sentence is still supported when one seed, or one trained model, is left out."""
 
     def margin(self, group: str) -> float:
         """Return how far the interval of a group is inside its bounds, which has to be positive."""
@@ -55,6 +58,10 @@ class _Claim:
             "Refuted by": f"an interval that {' or '.join(bounds)}. {entry['refuted']}",
             "Choices": entry["choices"],
         }
+        if self.without:
+            lost = [name for name, holds in self.without.items() if not holds]
+            when = f"not without {', '.join(lost)}" if lost else "every time"
+            lines["With one of them left out"] = f"supported {when}."
         number, *rest = (f"<b>{k}:</b> {html.escape(text)}" for k, text in lines.items())
         return (
             f"<details class='claim'><summary><em>{html.escape(entry['sentence'])}</em><br>"
@@ -72,9 +79,20 @@ def registered_claims(page: str = "", load: _Load = results.load) -> list[_Claim
 def _measured(entry: Row, load: _Load) -> _Claim:
     by, measure = entry.get("by", []), _at_equal_kl if "kl" in entry else _over_runs
     groups = grouped(_runs(entry, load), by)
-    names = [", ".join(map("{} {}".format, by, key)) for key in groups]
-    numbers = [measure(rows, entry, load) for rows in groups.values()]
-    return _Claim(entry, dict(zip(names, numbers, strict=True)), load(entry["table"]).command)
+    names = {key: ", ".join(map("{} {}".format, by, key)) for key in groups}
+
+    def claim(groups: dict[tuple, list[Row]], without: dict[str, bool]) -> _Claim:
+        numbers = {names[key]: measure(rows, entry, load) for key, rows in groups.items()}
+        return _Claim(entry, numbers, load(entry["table"]).command, without)
+
+    unit = "model_seed" if "kl" in entry else "seed"
+    units = sorted({row[unit] for rows in groups.values() for row in rows if unit in row})
+    without = {}
+    for one in units if 1 < len(units) <= _MOST_UNITS else ():
+        rest = {key: [row for row in rows if row[unit] != one] for key, rows in groups.items()}
+        whole = {key: rows for key, rows in rest.items() if len(rows) > 1}
+        without[f"{unit.replace('_', ' ')} {one}"] = claim(whole, {}).holds
+    return claim(groups, without)
 
 
 def _runs(entry: Row, load: _Load) -> list[Row]:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from joblib import Parallel, delayed, parallel_config
+from joblib.externals.loky import process_executor
 from tqdm.auto import tqdm
 
 from conceptnb import results
@@ -260,6 +261,9 @@ def _hash(content: Any) -> str:
 
 
 def _keyed(key: str, task: Task) -> tuple[str, list[Row], float]:
+    # Tasks keep what the next one needs, such as a model. Loky would take that for a leak, and a
+    # worker that it starts in place of this one would have to load all of it again.
+    process_executor._MAX_MEMORY_LEAK_SIZE = math.inf
     return key, *task()
 
 

@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -182,3 +183,19 @@ def test_models_that_differ_widen_an_interval_over_questions():
     assert widths("111") == [0, 0]
     one, five = widths("1101001101")
     assert 0.3 < one < five <= 1
+
+
+@pytest.mark.parametrize(
+    ("values", "lost"), [([1.0, 1.1, 0.9, 1.0], []), ([9, 9.1, 9.2, 0.1], [3])]
+)
+def test_a_claim_that_rests_on_one_seed_is_told(values, lost):
+    runs = [{"seed": seed, "mcc": value} for seed, value in enumerate(values)]
+    entry = {"table": "x", "column": "mcc", "unit": "seeds", "includes": 0.0}
+    stored = SimpleNamespace(runs=runs, command="none")
+    claim = claims._measured(entry, lambda _: stored)
+    expected = {}
+    for out in range(len(values)):
+        rest = [v for k, v in enumerate(values) if k != out]
+        expected[f"seed {out}"] = bool(stats.ttest_1samp(rest, 0).pvalue > 0.05)
+    assert claim.without == expected
+    assert [k for k in expected if expected[k] != claim.holds] == [f"seed {k}" for k in lost]

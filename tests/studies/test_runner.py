@@ -3,8 +3,12 @@
 import argparse
 import dataclasses
 import json
+import os
+import time
 
+import numpy as np
 import pytest
+from joblib import Parallel, delayed
 
 from conceptnb import results
 from conceptnb.studies import runner
@@ -74,6 +78,23 @@ def test_workers_and_backends_change_nothing(study, tmp_path, words):
     assert runner.reproduce("demo", ["--out", str(other), *words]) == 0
     assert content(alone) == content(other)
     assert [row["x"] for row in results.read(other).rows] == [0.0, 1.0, 3.0, 6.0]
+
+
+KEPT = []
+
+
+def keeping(seed):
+    KEPT.append(np.ones(20_000_000))  # 160 MB
+    time.sleep(1.1)  # loky looks once per second
+    return [{"seed": seed, "process": os.getpid()}]
+
+
+@pytest.mark.slow
+def test_a_worker_that_keeps_much_for_later_tasks_is_not_replaced():
+    tasks = (Task(keeping, {"seed": seed}) for seed in range(8))
+    parallel = Parallel(n_jobs=2, backend="loky")
+    found = parallel(delayed(runner._keyed)(str(k), task) for k, task in enumerate(tasks))
+    assert len({rows[0]["process"] for _, rows, _ in found}) == 2
 
 
 @pytest.mark.slow
