@@ -45,18 +45,6 @@ def comparison(**estimators: Sequence[Row]) -> Table:
     return Table(shown, ".2f")
 
 
-def reference_rows(result: "Result", told: Sequence[Row]) -> dict[str, list[Row]]:
-    """Return what scores are read against: rows of a ceiling, projections and chance by name.
-
-    The ceiling is that of `result` after most epochs, and of `told` where it has a closed form.
-    """
-    by = grouped(result.rows, ["reference"])
-    *_, longest = (rows for (name,), rows in by.items() if name.startswith("supervised"))
-    linear = [row for row in told if row["mixing"] == "linear"]
-    rest = {name: by[name,] for name in ("random projection", "independent codes")}
-    return {"supervised": [*linear, *longest], **rest}
-
-
 def outside_two_std(rows: Sequence[Row], solved: Sequence[Row]) -> Table:
     """List the cells whose mean lies more than two of the paper's deviations from its mean.
 
