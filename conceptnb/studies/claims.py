@@ -34,7 +34,7 @@ class _Claim:
     numbers: dict[str, _Number]
     command: str
     without: dict[str, bool]
-    """Whether the sentence is still supported when one seed, or one trained model, is left out."""
+    """Whether the sentence is still supported without one seed, one trained model or one split."""
 
     def margin(self, group: str) -> float:
         """Return how far the interval of a group is inside its bounds, which has to be positive."""
@@ -85,13 +85,16 @@ def _measured(entry: Row, load: _Load) -> _Claim:
         numbers = {names[key]: measure(rows, entry, load) for key, rows in groups.items()}
         return _Claim(entry, numbers, load(entry["table"]).command, without)
 
-    unit = "model_seed" if "kl" in entry else "seed"
-    units = sorted({row[unit] for rows in groups.values() for row in rows if unit in row})
+    runs = [row for rows in groups.values() for row in rows]
+    several = "kl" in entry and len({row["model_seed"] for row in runs}) > 1
+    unit = "model_seed" if several else "seed"
+    name = "model seed" if several else "split" if "kl" in entry else "seed"
+    units = sorted({row[unit] for row in runs if unit in row})
     without = {}
     for one in units if 1 < len(units) <= _MOST_UNITS else ():
         rest = {key: [row for row in rows if row[unit] != one] for key, rows in groups.items()}
         whole = {key: rows for key, rows in rest.items() if len(rows) > 1}
-        without[f"{unit.replace('_', ' ')} {one}"] = claim(whole, {}).holds
+        without[f"{name} {one}"] = claim(whole, {}).holds
     return claim(groups, without)
 
 

@@ -20,6 +20,7 @@ from conceptnb.studies.steering_analysis import (
     along_alpha,
     table6_rows,
 )
+from conceptnb.studies.summarise import grouped
 
 ORDER = _PAPER_ORDER
 """The techniques of the paper's Table 6, in its order."""
@@ -27,6 +28,10 @@ NEIGHBOURS = tuple((upper, lower) for lower, upper in pairwise(ORDER))
 """Each technique and the one above it: does the paper's order hold?"""
 HEADLINE = ((MATRIX, MASS_MEAN),)
 WITH_CONTROLS = tuple(zip((MASS_MEAN, MATRIX), CONTROLS, strict=True))
+OTHER_MATRICES = tuple(
+    (name, MASS_MEAN) for name in ("matrix, TF-IDF", "matrix, centred", "matrix, optimised weights")
+)
+"""What `steering_real_matrices` compares at equal KL."""
 PEERS = {
     "honest_llama, LLaMA-2-chat-7B": 0.09,
     "honest_llama, LLaMA-2-chat-13B": 0.03,
@@ -36,15 +41,21 @@ PEERS = {
 
 
 def table6_of_model(rows: Sequence[Row]) -> pd.DataFrame:
-    """Return each technique at its chosen α, with MC1 minus the unsteered model's, 95 %."""
+    """Return each technique at its chosen α, with MC1 minus the unsteered model's, 95 %.
+
+    If there are several splits, ± is MC1's standard deviation over them.
+    """
     start = accuracy_at_choice(rows, BASELINE)
+    several = len(_splits(rows)) > 1
     shown = []
     for entry in table6_rows(rows):
         name = entry["technique"]
         mean, low, high = _paired(accuracy_at_choice(rows, name), start)
         shown.append(
             {"technique": name, "α": entry["α"]}
-            | {title: f"{entry[title][0]:.3f}" for title in ("MC1", "MC2", "CE", "KL")}
+            | {"MC1": f"{entry['MC1'][0]:.3f}"}
+            | ({"±": f"{entry['MC1'][1]:.3f}"} if several else {})
+            | {title: f"{entry[title][0]:.3f}" for title in ("MC2", "CE", "KL")}
             | {"MC1 gained": "" if name == BASELINE else f"{mean:+.3f} {_bracket(low, high, 3)}"}
         )
     return pd.DataFrame(shown).set_index("technique")
@@ -61,7 +72,8 @@ def compared(
     """Return MC1 of the first technique of each pair minus that of the second, `among` questions.
 
     The intervals of all pairs hold together with 95 % (Bonferroni). At equal KL each technique is
-    interpolated along its own α; one that stays below is taken at its strongest.
+    interpolated along its own α; one that stays below is taken at its strongest. The last column
+    has the difference in each split, if there are several.
 
     Raises
     ------
@@ -71,23 +83,32 @@ def compared(
     if (alpha is None) == (kl is None):
         raise ValueError("give alpha or kl, and not both")
 
-    def accuracy(method: str) -> np.ndarray:
+    def accuracy(method: str, rows: Sequence[Row]) -> np.ndarray:
         if method == BASELINE:
-            return accuracy_at_choice(rows, BASELINE)
+            return accuracy_at_choice(rows, BASELINE)[among]
         if alpha is not None:
-            return _at(rows, method, alpha)
+            return _at(rows, method, alpha)[among]
         assert kl is not None
-        return accuracy_at_kl(rows, method, kl)
+        return accuracy_at_kl(rows, method, kl)[among]
 
-    shown = []
+    splits, shown = _splits(rows), []
     for one, other in pairs:
-        mean, low, high = _paired(accuracy(one)[among], accuracy(other)[among], len(pairs))
+        mean, low, high = _paired(accuracy(one, rows), accuracy(other, rows), len(pairs))
+        each = [(accuracy(one, part) - accuracy(other, part)).mean() for part in splits]
         shown.append(
             {"technique": one, "minus": other, "MC1": f"{mean:+.3f}"}
             | {"interval": _bracket(low, high, 3)}
             | {"excludes 0": "yes" if low > 0 or high < 0 else "no"}
+            | ({"each split": ", ".join(f"{d:+.3f}" for d in each)} if len(each) > 1 else {})
         )
     return pd.DataFrame(shown).set_index("technique")
+
+
+def beside(rows: Sequence[Row], others: Sequence[Row]) -> list[Row]:
+    """Return the runs of Table 6 in the splits of `others`, whose techniques take their place."""
+    seeds, methods = {row["seed"] for row in others}, {row["method"] for row in others}
+    kept = [row for row in rows if row["seed"] in seeds and row["method"] not in methods]
+    return [*kept, *others]
 
 
 def gain_per_nat(rows: Sequence[Row], budget: float) -> pd.DataFrame:
@@ -111,6 +132,10 @@ def gain_per_nat(rows: Sequence[Row], budget: float) -> pd.DataFrame:
         for name, gain in PEERS.items()
     ]
     return pd.DataFrame(shown).set_index("technique")
+
+
+def _splits(rows: Sequence[Row]) -> list[list[Row]]:
+    return [part for _, part in sorted(grouped(rows, ["seed"]).items())]
 
 
 def _at(rows: Sequence[Row], method: str, alpha: float) -> np.ndarray:

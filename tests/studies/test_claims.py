@@ -199,3 +199,19 @@ def test_a_claim_that_rests_on_one_seed_is_told(values, lost):
         expected[f"seed {out}"] = bool(stats.ttest_1samp(rest, 0).pvalue > 0.05)
     assert claim.without == expected
     assert [k for k in expected if expected[k] != claim.holds] == [f"seed {k}" for k in lost]
+
+
+def test_a_claim_about_one_model_is_told_what_each_split_decides():
+    def run(split, method, right):
+        point = {"alpha": 1.0, "kl_asked": 0.1, "right": right}
+        tested = {"world": "w", "model_seed": 0, "fold": 0, "tested": "1" * 40, "chosen": True}
+        return tested | {"seed": split, "method": method, "curve": [point]}
+
+    gains = {0: "1" * 20 + "0" * 20, 1: "1" * 24 + "0" * 16, 2: "0" * 40}
+    runs = [run(s, name, "0" * 40) for s in gains for name in ("baseline", "theirs")]
+    runs += [run(split, "mine", gain) for split, gain in gains.items()]
+    entry = {"table": "x", "method": "mine", "against": "theirs", "kl": 0.1, "tried": 1}
+    stored = SimpleNamespace(runs=runs, command="none")
+    claim = claims._measured(entry | {"above": 0.3}, lambda _: stored)
+    assert claim.without == {"split 0": False, "split 1": False, "split 2": True}
+    assert not claim.holds

@@ -16,7 +16,13 @@ COMPUTED = {name: results.load(name) for name in results.names()}
 REPRODUCED = [n for n, t in COMPUTED.items() if t.command.startswith("conceptnb reproduce ")]
 COSTLY = ("best", "clustered")  # estimators of which two seeds have to do
 # These need an optional extra: the model, or the simulator of the light tunnel.
-OF_AN_EXTRA = ("real_answers", "real_heads", "steering_real", "light_tunnel")
+OF_AN_EXTRA = (
+    "real_answers",
+    "real_heads",
+    "steering_real",
+    "steering_real_matrices",
+    "light_tunnel",
+)
 
 
 def few(task):

@@ -70,6 +70,35 @@ def test_equal_kl_interpolates_between_strengths(rows):
         steering_order.compared(rows, steering_order.NEIGHBOURS, alpha=2.0, kl=0.1)
 
 
+def test_splits_are_averaged_by_question_and_shown_one_by_one(rows, rng):
+    second = [{**row, "seed": 1} for row in rows]
+    flipped = next(row for row in second if row["method"] == MATRIX)
+    hits = rng.random(N) < 0.2
+    curve = [{**point, "right": "".join(str(int(x)) for x in hits)} for point in flipped["curve"]]
+    second[second.index(flipped)] = {**flipped, "curve": curve, "mc1": float(hits.mean())}
+    table = steering_order.compared([*rows, *second], steering_order.HEADLINE, alpha=2.0)
+    mass_mean = outcomes(rows, MASS_MEAN, 2.0)
+    each = [outcomes(rows, MATRIX, 2.0) - mass_mean, hits - mass_mean]
+    assert table.loc[MATRIX, "each split"] == ", ".join(f"{d.mean():+.3f}" for d in each)
+    assert table.loc[MATRIX, "MC1"] == f"{np.mean(each):+.3f}"
+    peer = stats.ttest_1samp(np.mean(each, axis=0), 0).confidence_interval(0.95)
+    low, high = (float(x) for x in table.loc[MATRIX, "interval"].strip("[]").split(","))
+    assert (low, high) == pytest.approx((peer.low, peer.high), abs=3e-3)
+    shown = steering_order.table6_of_model([*rows, *second]).loc[MATRIX]
+    split = [outcomes(rows, MATRIX, 2.0).mean(), hits.mean()]
+    assert float(shown["MC1"]) == pytest.approx(np.mean(split), abs=6e-4)
+    assert float(shown["±"]) == pytest.approx(np.std(split), abs=6e-4)
+
+
+def test_other_runs_take_the_place_of_the_same_technique_in_their_split(rows):
+    second = [{**row, "seed": 1} for row in rows]
+    stronger = [{**row, "alpha": 4.0} for row in rows if row["method"] in CONTROLS]
+    merged = steering_order.beside([*rows, *second], stronger)
+    assert {row["seed"] for row in merged} == {0}
+    assert sorted(row["method"] for row in merged) == sorted(row["method"] for row in rows)
+    assert all(row["alpha"] == 4.0 for row in merged if row["method"] in CONTROLS)
+
+
 def test_gain_per_nat_stays_within_the_budget(rows):
     table = steering_order.gain_per_nat(rows, budget=0.3)
     gain = outcomes(rows, MATRIX, 2.0).mean() - outcomes(rows, BASELINE, 0.0).mean()
