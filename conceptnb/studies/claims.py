@@ -2,7 +2,7 @@
 
 ``claims.toml`` says which runs of which table a sentence is about, and where the 95 % interval has
 to lie. Intervals: t over runs or over differences paired by seed, Clopper-Pearson for shares, and
-at equal KL a bootstrap over trained models and questions.
+at equal KL over trained models and questions.
 """
 
 import html
@@ -16,7 +16,7 @@ from scipy.stats import binomtest, t
 
 from conceptnb import results
 from conceptnb.studies.runner import Row
-from conceptnb.studies.steering_analysis import accuracy_at_kl
+from conceptnb.studies.steering_over_models import interval_over_models, model_gains
 from conceptnb.studies.summarise import grouped
 from conceptnb.studies.synthetic_report import _paper_row
 
@@ -136,11 +136,7 @@ def _over_runs(rows: Sequence[Row], entry: Row, load: _Load) -> _Number:
 
 def _at_equal_kl(rows: Sequence[Row], entry: Row, _: _Load) -> _Number:
     """Return MC1 minus that of another method, corrected for so many methods as were ``tried``."""
-    models = grouped((row for row in rows if row["chosen"]), ["model_seed"]).values()
-    names = entry["method"], entry["against"]
-    one, other = ([accuracy_at_kl(m, name, entry["kl"]) for m in models] for name in names)
-    gain, rng, tail = np.subtract(one, other), np.random.default_rng(0), 0.025 / entry["tried"]
-    i, j = (rng.integers(n, size=(4000, n)) for n in gain.shape)
-    means = gain[i[:, :, None], j[:, None, :]].mean(axis=(1, 2))
-    low, high = np.quantile(means, [tail, 1 - tail])
-    return gain.mean(), low, high, f"{len(gain)} models and {gain.shape[1]} questions"
+    chosen = [row for row in rows if row["chosen"]]
+    gains = model_gains(chosen, entry["method"], entry["against"], entry["kl"])
+    found = interval_over_models(gains, entry["tried"])
+    return *found, f"{len(gains)} models and {gains.shape[1]} questions"

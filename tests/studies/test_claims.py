@@ -165,7 +165,7 @@ def test_runs_that_do_not_pair_one_to_one_are_refused():
 
 
 def test_models_that_differ_widen_an_interval_over_questions():
-    """All questions of a model agree, so that resampling questions alone gives no width."""
+    """All questions of a model agree, so that questions alone would give no width."""
 
     def run(model, method, right):
         point = {"alpha": 1.0, "kl_asked": 0.1, "right": right * 8}
@@ -181,8 +181,9 @@ def test_models_that_differ_widen_an_interval_over_questions():
         return [high - low for _, low, high, _ in by_tried]
 
     assert widths("111") == [0, 0]
-    one, five = widths("1101001101")
-    assert 0.3 < one < five <= 1
+    gains = np.array([1, 1, 0, 1, 0, 0, 1, 1, 0, 1])
+    expected = [2 * stats.t.ppf(1 - 0.025 / k, 9) * stats.sem(gains) for k in (1, 5)]
+    assert widths("1101001101") == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
