@@ -24,7 +24,7 @@ def interval_over_models(gains: Array, together: int = 1) -> tuple[float, float,
 
     Models and questions are both drawn. The variance of the mean is the sum of those over models
     and over questions, which counts what is left once too often and so errs on the wide side; its
-    degrees of freedom, Welch's and Satterthwaite's, are approximate: tests see 94 % or more.
+    degrees of freedom, Welch's and Satterthwaite's, are approximate: tests see 93 % or more.
     One model: over questions alone.
     """
     parts = [
