@@ -13,6 +13,7 @@ from conceptnb.core.design import paper_design
 from conceptnb.core.mixing import MLPMixing
 from conceptnb.core.problems import PAPER_SEEDS, TABLE_1, TABLE_7, draw_problem
 from conceptnb.embeddings import sentences
+from conceptnb.embeddings.alignment import linear_cka
 
 EXERCISES = check.exercises()
 
@@ -119,3 +120,11 @@ def test_sentences_of_the_grid(place, fixed):
     count = math.prod(levels.values()) // math.prod(levels[name] for name in fixed)
     exercise = EXERCISES["ex_grid_count"]
     assert (exercise.answer, *exercise.mistakes.values())[place] == count
+
+
+def test_one_shared_column_and_a_high_cka():
+    rng, d, v = np.random.default_rng(0), 64, math.sqrt(99 * 64)
+    shared = math.sqrt(v) * rng.normal(size=(20_000, 1))
+    first, second = (np.hstack([rng.normal(size=(20_000, d)), shared]) for _ in range(2))
+    assert linear_cka(first, second) == pytest.approx(0.99, abs=0.001)
+    agrees("ex_high_cka", v, 99 * 64, math.sqrt(99))
