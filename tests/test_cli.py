@@ -11,6 +11,7 @@ import pytest
 import conceptnb
 from conceptnb.cli import COMMANDS, _Command, main
 from conceptnb.embeddings import clip
+from conceptnb.plotting.steering_report import _PROMPTS
 from conceptnb.steering.toy_corpora import CORPUS_KINDS
 
 DEMO = (
@@ -93,6 +94,7 @@ def test_declared_choices_are_those_of_the_package():
     declared = {command.words: command.options for command in COMMANDS}
     assert declared["train-language-model"]["--corpus"]["choices"] == sorted(CORPUS_KINDS)
     assert declared["train-clip"]["kind"]["choices"] == [*clip.SMALL_KINDS]
+    assert declared["steer"]["--prompt"]["choices"] == [*_PROMPTS]
 
 
 def test_importing_the_package_brings_nothing_heavy():

@@ -12,7 +12,7 @@ from conceptnb.core.files import write_text
 from conceptnb.core.table_files import read_table, require_columns
 from conceptnb.core.validation import Array
 from conceptnb.embeddings.own_images import learn_directions, read_images, save_directions
-from conceptnb.plotting.html_report import _fill, _load_rows, _page, _parse, _write
+from conceptnb.plotting.html_report import _fill, _load_rows, _parse, _write
 
 _FILES = ("report.html", "directions.safetensors", "apply.py", "values.csv")
 _FIRST = ("factor", "accuracy", "chance", "shuffled labels", "η²")  # columns that a phone shows
@@ -20,7 +20,7 @@ _FIRST = ("factor", "accuracy", "chance", "shuffled labels", "η²")  # columns 
 
 def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     """Learn a direction for each factor; write report, directions, code that applies them."""
-    args = _parse(parser, (), words, _FILES)
+    args = _parse(parser, words, _FILES)
     Z, labels, components, read = _read(args)
     report = learn_directions(Z, labels, embed=np.asarray, seed=args.seed)
     directions = {name: found.concept for name, found in report.factors.items()}
@@ -39,7 +39,9 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
         f"{name}: share of variance between values {found.eta2:.2f}"
         for name, found in report.factors.items()
     )
-    text = _page(
+    return _write(
+        args.out,
+        _FILES,
         "report_directions.html",
         {
             "summary": report.summary()[[*_FIRST, "values", "dimensions"]],
@@ -54,7 +56,6 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
         code=code,
         command=shlex.join(["conceptnb", "directions", *words]),
     )
-    return _write(args.out, _FILES, text, code, report.warnings)
 
 
 def _read(args: argparse.Namespace) -> tuple[Array, pd.DataFrame, PCA | None, str]:

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -26,20 +26,12 @@ if TYPE_CHECKING:
     from conceptnb.learning.environment_tables import ConceptReport
 
 _FILES = ("report.html", "concepts.safetensors", "apply.py", "valuations.csv")
-Options = Sequence[tuple[str, str, dict[str, Any]]]
-"""Name, help and settings of a command's arguments."""
-
-_COMMON: Options = (
-    ("--out", "folder to write", {"type": Path, "required": True, "metavar": "DIR"}),
-    ("--seed", "of the split and the fits (default 0)", {"type": int, "default": 0}),
-    ("--force", "replace the files in --out", {"action": "store_true"}),
-)
 _MISSING = ("", "na", "nan", "null", "none", "n/a")
 
 
 def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     """Read the tables, learn, and write report, learner, code that applies it, and valuations."""
-    args = _parse(parser, (), words, _FILES)
+    args = _parse(parser, words, _FILES)
     rows, environment, left_out = _read(args)
     names = list(dict.fromkeys(environment))
     base = args.base or names[0]
@@ -77,17 +69,28 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     write_text(args.out / "valuations.csv", found.to_csv(index=False))
     found_since = [line for line in report.warnings if line not in notes]
     report.warnings[:] = notes + found_since
-    command = shlex.join(["conceptnb", "learn", *words])
-    text = _learned_page(report, source, command, code)
-    return _write(args.out, _FILES, text, code, found_since)
+    return _write(
+        args.out,
+        _FILES,
+        "report_learn.html",
+        _shown(report),
+        title=f"Concepts learned from {source}",
+        lead=f"{len(table.X):,} rows of {table.X.shape[1]} columns, in {len(table.names)} "
+        f"environments; the base is {table.names[0]}. Learned in "
+        f"{report.learner._fit.whitening.matrix.shape[-1]} dimensions.",  # type: ignore[union-attr]
+        warnings=report.warnings,
+        not_yet_said=found_since,
+        none="No warning. That does not prove that the concepts are right: both halves can lead to "
+        "the same mixture of concepts.",
+        code=code,
+        command=shlex.join(["conceptnb", "learn", *words]),
+    )
 
 
 def _parse(
-    parser: argparse.ArgumentParser, options: Options, words: Sequence[str], files: Sequence[str]
+    parser: argparse.ArgumentParser, words: Sequence[str], files: Sequence[str]
 ) -> argparse.Namespace:
-    """Parse a command's words, also by `options` of its module and those of all reports."""
-    for name, said, settings in (*options, *_COMMON):
-        parser.add_argument(name, help=said, **settings)
+    """Parse the words of a report; refuse a seed, or files in --out, that would not do."""
     args = parser.parse_args(words)
     if args.seed < 0:
         raise ValueError(f"--seed {args.seed}: a seed is 0 or more")
@@ -128,15 +131,15 @@ def _read(args: argparse.Namespace) -> tuple[pd.DataFrame, list[str], int]:
 
 def _load_rows(path: Path) -> pd.DataFrame:
     """Read a table: CSV as text, and parquet, npy or safetensors with one array as they are."""
-    readers = {".csv": read_table, ".parquet": pd.read_parquet, ".npy": np.load}
     kind = path.suffix.lower()
-    if kind not in (*readers, ".safetensors"):
-        known = ".csv, .parquet, .npy or .safetensors"
-        raise ValueError(f"{path}: a table is {known}, not {kind or 'nameless'}")
     if kind == ".csv":
         return read_table(path)
+    readers = {".parquet": pd.read_parquet, ".npy": np.load, ".safetensors": _only_array}
+    if kind not in readers:
+        known = ".csv, .parquet, .npy or .safetensors"
+        raise ValueError(f"{path}: a table is {known}, not {kind or 'nameless'}")
     try:
-        found = readers.get(kind, _only_array)(path)
+        found = readers[kind](path)
     except Exception as error:  # the reader's own
         raise ValueError(f"{path} cannot be read as a table ({error}): save it as CSV") from error
     if kind == ".parquet":
@@ -175,7 +178,8 @@ def _numbers(cells: pd.DataFrame, path: Path, codes: Sequence[str] | None) -> pd
     return found.mask(given)
 
 
-def _learned_page(report: "ConceptReport", source: str, command: str, code: str) -> str:
+def _shown(report: "ConceptReport") -> dict[str, "pd.DataFrame | tuple[Figure, str]"]:
+    """Return what the page of a report shows, by the name of its place there."""
     from conceptnb.plotting.reports import valuations_by_environment  # noqa: PLC0415 - matplotlib
 
     table = report.table
@@ -189,34 +193,22 @@ def _learned_page(report: "ConceptReport", source: str, command: str, code: str)
         f"{name.removeprefix('mean ')} " + ", ".join(f"{e} {v:.2f}" for e, v in column.items())
         for name, column in means.items()
     )
-    return _page(
-        "report_learn.html",
-        {
-            "summary": report.summary(),
-            "concepts": concepts,
-            "figure": (valuations_by_environment(report), alt),
-        },
-        title=f"Concepts learned from {source}",
-        lead=f"{len(table.X):,} rows of {table.X.shape[1]} columns, in {len(table.names)} "
-        f"environments; the base is {table.names[0]}. Learned in "
-        f"{report.learner._fit.whitening.matrix.shape[-1]} dimensions.",  # type: ignore[union-attr]
-        warnings=report.warnings,
-        none="No warning. That does not prove that the concepts are right: both halves can lead to "
-        "the same mixture of concepts.",
-        code=code,
-        command=command,
-    )
+    figure = valuations_by_environment(report)
+    return {"summary": report.summary(), "concepts": concepts, "figure": (figure, alt)}
 
 
-def _page(
+def _write(
+    out: Path,
+    files: Sequence[str],
     template: str,
     shown: Mapping[str, "pd.DataFrame | tuple[Figure, str]"],
     *,
     warnings: Sequence[str],
+    not_yet_said: Sequence[str] | None = None,
     none: str,
     **text: str,
-) -> str:
-    """Return a report as one HTML file that needs no other.
+) -> int:
+    """Write a report as one HTML file that needs no other, and its code; say so, and return 0.
 
     `shown` fills the `template`, with tables and with figures and what these show in words; `none`
     is said where there are no warnings; `text` has ``title``, ``lead``, ``code`` and ``command``.
@@ -229,22 +221,19 @@ def _page(
     said = f'<ul class="said">{lines}</ul>' if lines else f'<p class="said none">{none}</p>'
     escaped = {key: html.escape(value) for key, value in text.items()}
     body = _fill(template, parts)
-    return _fill("report.html", escaped, warnings=said, body=body, version=__version__)
+    page = _fill("report.html", escaped, warnings=said, body=body, version=__version__)
+    write_text(out / "report.html", page)
+    write_text(out / "apply.py", text["code"])
+    news = warnings if not_yet_said is None else not_yet_said
+    print(*(f"warning: {line}\n" for line in news), sep="", end="")
+    print(f"wrote {', '.join(str(out / name) for name in files)}")
+    return 0
 
 
 def _fill(template: str, *given: Mapping[str, str], **more: object) -> str:
     """Return a file beside this module with its $names filled in."""
     file = Path(__file__).with_name(template)
     return Template(file.read_text(encoding="utf-8")).substitute(*given, **more)
-
-
-def _write(out: Path, files: Sequence[str], text: str, code: str, warnings: Sequence[str]) -> int:
-    """Write report and code, print warnings and what was written, and return 0."""
-    write_text(out / "report.html", text)
-    write_text(out / "apply.py", code)
-    print(*(f"warning: {line}\n" for line in warnings), sep="", end="")
-    print(f"wrote {', '.join(str(out / name) for name in files)}")
-    return 0
 
 
 def _table(frame: pd.DataFrame) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from conceptnb.core.files import write_text
-from conceptnb.plotting.html_report import Options, _fill, _page, _parse, _write
+from conceptnb.plotting.html_report import _fill, _parse, _write
 from conceptnb.steering.language_models import find_language_model, load_language_model
 from conceptnb.steering.questions import read_questions
 
@@ -20,22 +20,11 @@ _PROMPTS = {
     add_generation_prompt=True, return_dict=True, return_tensors="pt",
 )""",
 }
-_OPTIONS: Options = (
-    ("--model", "smollm2-135m-instruct (extra smollm), a GGUF file, a folder, a name on the hub",
-     {"required": True}),
-    ("--questions", "CSV, JSON lines or a multiple-choice task (.json)",
-     {"type": Path, "required": True, "metavar": "FILE"}),
-    ("--heads", "that are steered (default 16)", {"type": int, "default": 16}),
-    ("--alpha", "strength, in standard deviations of a head's activations (default 2)",
-     {"type": float, "default": 2.0}),
-    ("--prompt", "'Q: ... A:' (default), or in the model's chat template",
-     {"choices": tuple(_PROMPTS), "default": "paper"}),
-)  # fmt: skip
 
 
 def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     """Fit and judge steering; write report, mass-mean vector, code that applies it, and scores."""
-    args = _parse(parser, _OPTIONS, words, _FILES)
+    args = _parse(parser, words, _FILES)
     if args.heads < 1 or not np.isfinite(args.alpha):
         raise ValueError(f"--heads {args.heads} has to be 1 or more, --alpha {args.alpha} finite")
     questions = read_questions(args.questions)
@@ -61,7 +50,9 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
         "Share of questions answered truly (MC1) by category and technique. Over all: "
         + ", ".join(f"{row.technique} {row.MC1}" for row in summary.itertuples())
     )
-    text = _page(
+    return _write(
+        args.out,
+        _FILES,
         "report_steering.html",
         {"summary": summary, "figure": (choices_by_category(report), alt)},
         title=f"{args.model} steered by {args.questions.name}",
@@ -73,4 +64,3 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
         code=code,
         command=shlex.join(["conceptnb", "steer", *words]),
     )
-    return _write(args.out, _FILES, text, code, report.warnings)
