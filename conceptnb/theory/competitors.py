@@ -12,14 +12,17 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import null_space
+from scipy.integrate import solve_ivp
+from scipy.linalg import null_space, orth
+from scipy.stats import uniform_direction
 
 from conceptnb.core.certificate import certify
 from conceptnb.core.validation import Array, as_array, as_generator, as_points
 
 _TOLERANCE = 1e-8
 _ITERATIONS = 60
-_FLOW_STEPS = 40
+_ANGLE = np.pi / 5  # by which the plane of two atoms is turned
+_TURN = np.array([[np.cos(_ANGLE), -np.sin(_ANGLE)], [np.sin(_ANGLE), np.cos(_ANGLE)]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,24 +87,20 @@ class _Competitor:
         return found
 
     def _flow(self, points: Array) -> Array:
-        """Runge-Kutta along the kernel field, faded out towards the edge of the ball."""
+        """Follow the kernel field, which fades out towards the edge of the ball."""
 
-        def field(Z: Array) -> Array:
+        def field(_: float, flat: Array) -> Array:
+            Z = flat.reshape(points.shape)
             slope = self.M * Z[:, None] - self.B
             _, _, right = np.linalg.svd(slope)
             rank = np.linalg.matrix_rank(self.M * self.centre - self.B, tol=_TOLERANCE)
             kernel = right[:, rank:]
             along = np.einsum("ski,skj,j->si", kernel, kernel, self.start)
             distance = ((Z - self.centre) ** 2).sum(axis=1) / self.radius**2
-            return along * (np.clip(1 - distance, 0, None) ** 3)[:, None]
+            return (along * (np.clip(1 - distance, 0, None) ** 3)[:, None]).ravel()
 
-        Z, h = points, self.radius / _FLOW_STEPS
-        for _ in range(_FLOW_STEPS):
-            a = field(Z)
-            b = field(Z + h / 2 * a)
-            c = field(Z + h / 2 * b)
-            Z = Z + h / 6 * (a + 2 * b + 2 * c + field(Z + h * c))
-        return Z
+        span = (0, self.radius)
+        return solve_ivp(field, span, points.ravel(), rtol=1e-8).y[:, -1].reshape(points.shape)
 
 
 def competitor(
@@ -131,7 +130,8 @@ def competitor(
             zero = np.zeros(len(M))
             return _Competitor("flow", M, B, M, B, zero, centre, 1.0, direction, np.eye(n))
         found = _reparametrisation(M, B, centre, rng)
-        cloud = _ball(found.centre, found.radius, 200, rng)
+        inside = uniform_direction(n).rvs(200, rng) * rng.random((200, 1)) ** (1 / n)
+        cloud = found.centre + found.radius * inside
         steep = np.linalg.svd(found.slope, compute_uv=False)[-1]
         if steep > 1e-3 and found.mismatch(cloud) < 1e-10 and found.bend(cloud, atom) > 1e-6:
             return found
@@ -142,21 +142,13 @@ def _ratios(M: Array, B: Array, Z: Array) -> Array:
     return Z**2 @ M.T / 2 - Z @ B.T
 
 
-def _ball(centre: Array, radius: float, samples: int, rng: np.random.Generator) -> Array:
-    inside = rng.standard_normal((samples, len(centre)))
-    inside /= np.linalg.norm(inside, axis=1, keepdims=True)
-    return centre + radius * inside * rng.random((samples, 1)) ** (1 / len(centre))
-
-
 def _rotation(M: Array, B: Array, i: int, j: int) -> _Competitor:
     """Turn the plane of z_i and the rescaled z_j by an angle, with B, and keep M."""
     n = M.shape[1]
-    ratio = np.sqrt((M[:, j] @ M[:, j]) / (M[:, i] @ M[:, i]))
+    # The coordinates z_i and z_j, times the lengths of their columns of M, are rotated.
+    lengths = np.linalg.norm(M[:, [i, j]], axis=0)
     turn = np.eye(n)
-    cos, sin = np.cos(np.pi / 5), np.sin(np.pi / 5)
-    # u = (z_i, ratio z_j) is rotated; B is (β_i, β_j / ratio) in these coordinates.
-    turn[i, i], turn[i, j] = cos, -sin * ratio
-    turn[j, i], turn[j, j] = sin / ratio, cos
+    turn[np.ix_([i, j], [i, j])] = _TURN * lengths / lengths[:, None]
     other = B @ np.linalg.inv(turn)
     centre = np.zeros(n)
     return _Competitor("rotation", M, B, M, other, np.zeros(len(M)), centre, 1.0, centre, turn)
@@ -212,12 +204,10 @@ def _turn_pair(
     """Turn two atoms whose columns of M are proportional on `space`, in place."""
     columns = space.T @ M[:, index]
     ratios = np.sqrt((columns**2).sum(axis=0) / (columns[:, 0] ** 2).sum())
-    cos, sin = np.cos(np.pi / 5), np.sin(np.pi / 5)
-    turn = np.array([[cos, -sin], [sin, cos]])
     chosen = rng.integers(2, size=2)
-    start[index] = turn @ (start[index] * ratios) / ratios[chosen]
+    start[index] = _TURN @ (start[index] * ratios) / ratios[chosen]
     other_M[:, index] = M[:, np.array(index)[chosen]]
-    target = (space.T @ (B[:, index] / ratios)) @ turn.T * ratios[chosen]
+    target = (space.T @ (B[:, index] / ratios)) @ _TURN.T * ratios[chosen]
     for k, column in zip(index, target.T, strict=True):
         support = other_M[:, k] != 0
         other_B[:, k] = 0.0
@@ -226,9 +216,5 @@ def _turn_pair(
 
 def _within(span: Array, support: np.ndarray) -> Array:
     """Basis of the vectors in the span of some columns that vanish off the support."""
-    outside = np.eye(len(support))[~support]
-    axes, sizes, _ = np.linalg.svd(span, full_matrices=False)
-    basis = axes[:, sizes > _TOLERANCE * max(sizes[0], 1e-300)]
-    if not len(outside):
-        return basis
-    return basis @ null_space(outside @ basis, rcond=_TOLERANCE)
+    basis = orth(span, rcond=_TOLERANCE)
+    return basis if support.all() else basis @ null_space(basis[~support], rcond=_TOLERANCE)
