@@ -20,7 +20,7 @@ from conceptnb.core.certificate import certify
 from conceptnb.core.validation import Array, as_array, as_generator, as_points
 
 _TOLERANCE = 1e-8
-_ITERATIONS = 60
+_ITERATIONS = _ATTEMPTS = 60
 _ANGLE = np.pi / 5  # by which the plane of two atoms is turned
 _TURN = np.array([[np.cos(_ANGLE), -np.sin(_ANGLE)], [np.sin(_ANGLE), np.cos(_ANGLE)]])
 
@@ -103,13 +103,11 @@ class _Competitor:
         return solve_ivp(field, span, points.ravel(), rtol=1e-8).y[:, -1].reshape(points.shape)
 
 
-def competitor(
-    M: ArrayLike, B: ArrayLike, atom: int, rng: np.random.Generator, attempts: int = 60
-) -> _Competitor:
+def competitor(M: ArrayLike, B: ArrayLike, atom: int, rng: np.random.Generator) -> _Competitor:
     r"""Construct a second model with the same log ratios in which an atom is another one.
 
     M and B (m, n) are in the units of one noise width. ValueError is raised for an atom whose
-    certificate is "always", and RuntimeError if none of the random `attempts` bends the atom.
+    certificate is "always", and RuntimeError if none of the random attempts bends the atom.
     """
     M, B = as_array(M, "M", ndim=2), as_array(B, "B", ndim=2)
     as_generator(rng)
@@ -122,7 +120,7 @@ def competitor(
     ]
     if twins:
         return _rotation(M, B, atom, twins[0])
-    for _ in range(attempts):
+    for _ in range(_ATTEMPTS):
         centre = rng.standard_normal(n) * (1 + np.abs(B).max())
         kernel = null_space(M * centre - B, rcond=_TOLERANCE)
         if kernel.size and np.abs(kernel[atom]).max() > _TOLERANCE:
@@ -135,7 +133,7 @@ def competitor(
         steep = np.linalg.svd(found.slope, compute_uv=False)[-1]
         if steep > 1e-3 and found.mismatch(cloud) < 1e-10 and found.bend(cloud, atom) > 1e-6:
             return found
-    raise RuntimeError(f"no second model found in {attempts} attempts for atom {atom}")
+    raise RuntimeError(f"no second model found in {_ATTEMPTS} attempts for atom {atom}")
 
 
 def _ratios(M: Array, B: Array, Z: Array) -> Array:
