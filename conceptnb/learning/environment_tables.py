@@ -87,8 +87,6 @@ def read_environments(
     ----------
     base : str
         The environment that was collected without looking for anything: the base distribution.
-    column : str
-        The column with the environments.
     features : sequence of str, optional
         Columns to learn from; all others by default.
 
@@ -135,14 +133,14 @@ def from_arrays(
             f"{source}: all rows are of the environment {base!r}. Concepts are learned from "
             "contrasts: give at least one more, collected by looking for something"
         )
-    counts = {name: labels.count(name) for name in names}
-    if small := {name: count for name, count in counts.items() if count < FEWEST_ROWS}:
+    numbered = np.array([names.index(name) for name in labels])
+    table = EnvironmentTable(points, numbered, names, list(columns))
+    if small := {name: count for name, count in table.counts.items() if count < FEWEST_ROWS}:
         raise ValueError(
             f"{source}: {small} are too few rows; an environment needs {FEWEST_ROWS} to be split "
             "at all, and some hundreds to be learned from"
         )
-    numbered = np.array([names.index(name) for name in labels])
-    return EnvironmentTable(points, numbered, names, list(columns))
+    return table
 
 
 @dataclass(frozen=True, eq=False)
