@@ -89,7 +89,7 @@ class _Competitor:
     def _flow(self, points: Array) -> Array:
         """Follow the kernel field, which fades out towards the edge of the ball."""
 
-        def field(_: float, flat: Array) -> Array:
+        def field(_time: float, flat: Array) -> Array:
             Z = flat.reshape(points.shape)
             slope = self.M * Z[:, None] - self.B
             _, _, right = np.linalg.svd(slope)
