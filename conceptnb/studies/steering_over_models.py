@@ -46,7 +46,8 @@ def over_models(
 ) -> pd.DataFrame:
     """Return MC1 of each method minus that of another at equal KL, on every corpus.
 
-    The intervals, over models and questions, hold for all methods of a corpus together.
+    The intervals, over models and questions, hold for all methods of a corpus together. The last
+    column has the models in which the method is ahead.
     """
     shown = []
     for corpus, rows in corpora.items():
@@ -57,6 +58,6 @@ def over_models(
                 {"corpus": corpus, "technique": method, "MC1": f"{mean:+.3f}"}
                 | {"interval": f"[{low:+.3f}, {high:+.3f}]"}
                 | {"excludes 0": "yes" if low > 0 or high < 0 else "no"}
-                | {"each model": ", ".join(f"{gain:+.2f}" for gain in gains.mean(axis=1))}
+                | {"ahead in": f"{(gains.mean(axis=1) > 0).sum()} of {len(gains)}"}
             )
     return pd.DataFrame(shown).set_index(["corpus", "technique"])
