@@ -71,11 +71,11 @@ class EnvironmentDesign:
         pairs = zip(self.subsets, self.valuations, strict=True)
         checked = [_check_environment(e, s, b) for e, (s, b) in enumerate(pairs)]
         named = {i for subset, _ in checked for i in subset}
-        missing = sorted(set(range(max(named) + 1)) - named)
-        if missing:
+        if len(named) <= max(named):
+            missing = next(atom for atom in range(len(named) + 1) if atom not in named)
             raise ValueError(
-                f"atoms {missing} are conditioned on in no environment (Assumption 2): "
-                "add them to subsets or number the atoms without gaps"
+                f"atom {missing} is conditioned on in no environment (Assumption 2): "
+                "add it to subsets or number the atoms without gaps"
             )
         object.__setattr__(self, "subsets", tuple(subset for subset, _ in checked))
         object.__setattr__(self, "valuations", tuple(values for _, values in checked))

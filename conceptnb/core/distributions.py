@@ -25,6 +25,7 @@ from conceptnb.core.validation import (
 )
 
 _CHUNK = 1 << 17  # draws held in memory at a time: 10 MiB at d_z = 10
+_MOST_TRIALS = 10**5  # of `sample_one`, which draws one by one
 
 
 class Base(Protocol):
@@ -201,14 +202,18 @@ def information(base: GaussianMixture, concept: Concept, variance: float) -> flo
 
 
 def sample_one(base: Base, concept: Concept, variance: float, rng: np.random.Generator) -> Array:
-    """Draw one sample (d_z,) by Algorithm 1 line by line: the reference of `sample_rejection`."""
+    """Draw one sample (d_z,) by Algorithm 1 line by line: the reference of `sample_rejection`.
+
+    ValueError after 100,000 draws of the base that were not kept.
+    """
     as_generator(rng)
-    while True:
+    for _ in range(_MOST_TRIALS):
         z = base.sample(1, rng)
         u = rng.uniform()
         r = np.exp(log_acceptance(concept, variance, z)[0])
         if r >= u:
             return z[0]
+    raise ValueError(_hopeless(f"below {1 / _MOST_TRIALS:g}", 1, _MOST_TRIALS))
 
 
 def sample_rejection(

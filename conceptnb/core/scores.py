@@ -95,16 +95,10 @@ def r2(true: ArrayLike, learned: ArrayLike) -> float:
     column has no variance to explain and scores 1, as in scikit-learn.
     """
     true_columns, learned_columns = _paired(true, learned)
-    target = true_columns - true_columns.mean(axis=0)
-    design = _standardised(learned_columns)
+    target, design = _standardised(true_columns), _standardised(learned_columns)
     solution, *_ = np.linalg.lstsq(design, target, rcond=None)
-    residual = target - design @ solution
-    varies = np.ptp(true_columns, axis=0) > 0
-    scores = np.ones(true_columns.shape[1])
-    scores[varies] -= (
-        np.square(residual).sum(axis=0)[varies] / np.square(target).sum(axis=0)[varies]
-    )
-    return float(scores.mean())
+    # Targets have length one, or zero if constant, which leaves no residual.
+    return float(1 - np.square(target - design @ solution).sum(axis=0).mean())
 
 
 def _paired(true: ArrayLike, learned: ArrayLike) -> tuple[Array, Array]:
@@ -126,6 +120,9 @@ def _columns(values: ArrayLike, name: str) -> Array:
         raise ValueError(
             f"{name} has shape {array.shape}; at least two samples and one column are needed"
         )
+    with np.errstate(over="ignore"):
+        if not np.isfinite(np.ptp(array, axis=0)).all():
+            raise ValueError(f"{name} has a column whose range no float holds: divide it")
     return array
 
 

@@ -168,7 +168,10 @@ def check_environment(environment: ArrayLike) -> np.ndarray:
 
 def _check_targets(targets: ArrayLike, m: int) -> np.ndarray:
     """Return targets as a bool array of shape (m, n) in which every concept occurs."""
-    mask = np.asarray(targets).astype(bool)
+    raw = np.asarray(targets)
+    if raw.dtype.kind not in "biuf" or not np.isin(raw, (0, 1)).all():
+        raise ValueError("targets must hold True and False, or 1 and 0, and nothing else")
+    mask = raw.astype(bool)
     if mask.ndim != 2 or len(mask) != m:
         raise ValueError(
             f"targets must have shape ({m}, n), one row per environment; got {mask.shape}"
