@@ -3,6 +3,8 @@
 Pairs are mean and deviation over repetitions (Tables 1, 6, 7) or of valuations (Tables 2-4).
 """
 
+import copy
+import functools
 import json
 from importlib.resources import files
 from typing import Any
@@ -11,7 +13,7 @@ from conceptnb.results.show import Table
 
 
 def printed(name: str) -> dict[str, Any]:
-    """Return one of the paper's tables, as printed.
+    """Return a copy of one of the paper's tables, as printed.
 
     They are ``"table1_table7"`` (synthetic data) and ``"table6"`` (steering LLaMA-7B on
     TruthfulQA), with ``columns`` and ``rows``, and by factor of 3D Shapes ``"table2"``,
@@ -22,11 +24,10 @@ def printed(name: str) -> dict[str, Any]:
     >>> printed("table1_table7")["rows"][0]
     ['linear', 2, 3, 4, [0.98, 0.01], [0.98, 0.03]]
     """
-    text = (files("conceptnb.results") / "paper_tables.json").read_text("utf-8")
-    tables = {key: table for key, table in json.loads(text).items() if isinstance(table, dict)}
+    tables = {table: content for table, content in _all().items() if isinstance(content, dict)}
     if name not in tables:
         raise ValueError(f"name={name!r} is none of the paper's tables: {', '.join(tables)}")
-    return tables[name]
+    return copy.deepcopy(tables[name])
 
 
 def as_printed(name: str) -> Table:
@@ -44,3 +45,8 @@ def as_printed(name: str) -> Table:
             for i, value in enumerate(part["values"])
         ]
     )
+
+
+@functools.cache
+def _all() -> dict[str, Any]:
+    return json.loads((files("conceptnb.results") / "paper_tables.json").read_text("utf-8"))
