@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     from conceptnb.learning.environment_tables import ConceptReport
 
 _FILES = ("report.html", "concepts.safetensors", "apply.py", "valuations.csv")
+_COMMON: dict[str, dict[str, Any]] = {
+    "--out": {"help": "folder to write", "type": Path, "required": True, "metavar": "DIR"},
+    "--seed": {"help": "of the split and the fits (default 0)", "type": int, "default": 0},
+    "--force": {"help": "replace the files in --out", "action": "store_true"},
+}
+"""Options of all reports."""
 _MISSING = ("", "na", "nan", "null", "none", "n/a")
 
 
@@ -91,6 +97,8 @@ def _parse(
     parser: argparse.ArgumentParser, words: Sequence[str], files: Sequence[str]
 ) -> argparse.Namespace:
     """Parse the words of a report; refuse a seed, or files in --out, that would not do."""
+    for name, settings in _COMMON.items():
+        parser.add_argument(name, **settings)
     args = parser.parse_args(words)
     if args.seed < 0:
         raise ValueError(f"--seed {args.seed}: a seed is 0 or more")
