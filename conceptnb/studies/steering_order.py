@@ -20,6 +20,7 @@ from conceptnb.studies.steering_analysis import (
     along_alpha,
     table6_rows,
 )
+from conceptnb.studies.steering_over_models import difference_columns
 from conceptnb.studies.summarise import grouped
 
 ORDER = _PAPER_ORDER
@@ -96,9 +97,8 @@ def compared(
         mean, low, high = _paired(accuracy(one, rows), accuracy(other, rows), len(pairs))
         each = [(accuracy(one, part) - accuracy(other, part)).mean() for part in splits]
         shown.append(
-            {"technique": one, "minus": other, "MC1": f"{mean:+.3f}"}
-            | {"interval": _bracket(low, high, 3)}
-            | {"excludes 0": "yes" if low > 0 or high < 0 else "no"}
+            {"technique": one, "minus": other}
+            | difference_columns(mean, low, high)
             | ({"each split": ", ".join(f"{d:+.3f}" for d in each)} if len(each) > 1 else {})
         )
     return pd.DataFrame(shown).set_index("technique")

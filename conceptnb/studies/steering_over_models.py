@@ -41,6 +41,15 @@ def interval_over_models(gains: Array, together: int = 1) -> tuple[float, float,
     return mean, mean - half, mean + half
 
 
+def difference_columns(mean: float, low: float, high: float) -> dict[str, str]:
+    """Return the columns that tables of comparisons have for a difference of MC1."""
+    return {
+        "MC1": f"{mean:+.3f}",
+        "interval": f"[{low:+.3f}, {high:+.3f}]",
+        "excludes 0": "yes" if low > 0 or high < 0 else "no",
+    }
+
+
 def over_models(
     corpora: Mapping[str, Sequence[Row]], methods: Sequence[str], against: str, kl: float
 ) -> pd.DataFrame:
@@ -55,9 +64,8 @@ def over_models(
             gains = model_gains(rows, method, against, kl)
             mean, low, high = interval_over_models(gains, len(methods))
             shown.append(
-                {"corpus": corpus, "technique": method, "MC1": f"{mean:+.3f}"}
-                | {"interval": f"[{low:+.3f}, {high:+.3f}]"}
-                | {"excludes 0": "yes" if low > 0 or high < 0 else "no"}
+                {"corpus": corpus, "technique": method}
+                | difference_columns(mean, low, high)
                 | {"ahead in": f"{(gains.mean(axis=1) > 0).sum()} of {len(gains)}"}
             )
-    return pd.DataFrame(shown).set_index(["corpus", "technique"])
+    return pd.DataFrame(shown).set_index("corpus")

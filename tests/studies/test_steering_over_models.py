@@ -72,6 +72,7 @@ def test_a_table_of_comparisons_pairs_models_and_questions(rng):
     gains = model_gains(rows, "one", "other", 0.1)
     assert np.array_equal(gains, hits["one"].astype(float) - hits["other"])
     table = over_models({"w": rows}, ["one", "two"], "other", 0.1)
+    table = table.set_index("technique", append=True)
     assert list(table.index) == [("w", "one"), ("w", "two")]
     shown = table.loc[("w", "one")]
     mean, low, high = interval_over_models(gains, 2)
