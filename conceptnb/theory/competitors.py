@@ -88,12 +88,12 @@ class _Competitor:
 
     def _flow(self, points: Array) -> Array:
         """Follow the kernel field, which fades out towards the edge of the ball."""
+        rank = np.linalg.matrix_rank(self.M * self.centre - self.B, tol=_TOLERANCE)
 
         def field(_time: float, flat: Array) -> Array:
             Z = flat.reshape(points.shape)
             slope = self.M * Z[:, None] - self.B
             _, _, right = np.linalg.svd(slope)
-            rank = np.linalg.matrix_rank(self.M * self.centre - self.B, tol=_TOLERANCE)
             kernel = right[:, rank:]
             along = np.einsum("ski,skj,j->si", kernel, kernel, self.start)
             distance = ((Z - self.centre) ** 2).sum(axis=1) / self.radius**2
