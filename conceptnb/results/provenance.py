@@ -1,14 +1,18 @@
 """What a computed table depends on: the import closure of its code, with the data it reads.
 
 Every import of this package is followed, lazy ones included, through re-exports to the module that
-defines a name. A module counts by its source without comments, docstrings and blank lines; a data
-file counts by its bytes.
+defines a name. A module counts by its syntax tree without docstrings and checks; a data file counts
+by its bytes.
+
+A *check* is an ``if`` that does nothing but raise ValueError or TypeError, on a condition without
+side effects. Runs that were stored have passed every check of then, so a check that is changed or
+taken away cannot have changed a number, and one that is added can only stop a run, which the tests
+that compute samples again would see. Where a module of the closure catches such errors and goes on,
+that does not hold, and checks count.
 """
 
 import ast
 import hashlib
-import io
-import tokenize
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
@@ -24,6 +28,11 @@ _SET_ASIDE = (
     "conceptnb.studies.runner",
 )
 """What stores, draws and schedules: it computes no number of a table."""
+_PURE = {
+    *("abs", "all", "any", "enumerate", "float", "frozenset", "getattr", "hasattr", "int"),
+    *("isinstance", "len", "max", "min", "set", "sorted", "str", "sum", "tuple", "type"),
+}
+"""Functions, and methods of arrays, that a check may call, beside those of `np` and `math`."""
 
 
 def closure(modules: Sequence[str], root: Path = _ROOT) -> dict[str, str]:
@@ -52,19 +61,25 @@ def changes(modules: Sequence[str], code: dict[str, str], root: Path = _ROOT) ->
 
 @lru_cache(maxsize=64)
 def _closure(modules: tuple[str, ...], root: Path, state: int) -> dict[str, str]:
-    found: dict[str, str] = {}
+    trees: dict[str, ast.Module] = {}
+    data: dict[str, str] = {}
     waiting = list(modules)
     while waiting:
         name = waiting.pop()
-        if name in found or name.startswith(_SET_ASIDE):
+        if name in trees or name.startswith(_SET_ASIDE):
             continue
         file = _file(name, root)
         assert file is not None
-        found[name] = _short_hash(_code_of(file.read_text(encoding="utf-8")).encode())
+        trees[name] = ast.parse(file.read_text(encoding="utf-8"))
         waiting += _imports(name, root)
-        for data in _data_of(file):
-            found[data.relative_to(root).as_posix()] = _short_hash(data.read_bytes())
-    return dict(sorted(found.items()))
+        for path in _data_of(file):
+            data[path.relative_to(root).as_posix()] = _short_hash(path.read_bytes())
+    checks_count = any(_goes_on_after_a_check(tree) for tree in trees.values())
+    code = {
+        name: _short_hash(repr(_what_counts(tree, checks_count)).encode())
+        for name, tree in trees.items()
+    }
+    return dict(sorted((code | data).items()))
 
 
 def _state(root: Path) -> int:
@@ -87,18 +102,61 @@ def _file(name: str, root: Path) -> Path | None:
     return None
 
 
-def _code_of(source: str) -> str:
-    """Return source text without comments, strings that stand alone, and blank lines."""
-    lines = source.split("\n")
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            row, column = token.start
-            lines[row - 1] = lines[row - 1][:column]
-    for node in ast.walk(ast.parse(source)):
+def _what_counts(value: object, checks_count: bool) -> object:
+    """Return a syntax tree as nested tuples, the same in all versions of Python."""
+    if isinstance(value, ast.AST):
+        fields = ((k, _what_counts(v, checks_count)) for k, v in ast.iter_fields(value))
+        return type(value).__name__, *(field for field in fields if field[1] not in (None, ()))
+    if isinstance(value, list):
+        kept = (v for v in value if not _is_text(v) and (checks_count or not _is_check(v)))
+        return tuple(_what_counts(v, checks_count) for v in kept)
+    return None if value is None else repr(value)
+
+
+def _is_text(node: object) -> bool:
+    """Whether a node is a docstring, or another string that stands alone."""
+    match node:
+        case ast.Expr(value=ast.Constant(value=str())):
+            return True
+    return False
+
+
+def _is_check(node: object) -> bool:
+    match node:
+        case ast.If(test=test, body=[ast.Raise(exc=ast.Call(func=ast.Name(id=error)))], orelse=[]):
+            return error in ("ValueError", "TypeError") and all(map(_is_pure, ast.walk(test)))
+    return False
+
+
+def _is_pure(node: ast.AST) -> bool:
+    match node:
+        case ast.NamedExpr() | ast.Await() | ast.Yield() | ast.YieldFrom():
+            return False
+        case ast.Call(func=function):
+            called = ast.unparse(function)
+            numeric = called.startswith(("np.", "math.")) and "random" not in called
+            return numeric or called.split(".")[-1] in _PURE
+    return True
+
+
+def _goes_on_after_a_check(tree: ast.Module) -> bool:
+    """Whether code catches ValueError or TypeError, and raises nothing then."""
+    wide = {"ValueError", "TypeError", "Exception", "BaseException"}
+    for node in ast.walk(tree):
         match node:
-            case ast.Expr(value=ast.Constant(value=str()), end_lineno=int(last)):
-                lines[node.lineno - 1 : last] = [""] * (last - node.lineno + 1)
-    return "\n".join(line.rstrip() for line in lines if line.strip())
+            case ast.ExceptHandler(body=[*_, ast.Raise()]):
+                continue
+            case ast.ExceptHandler(type=None):
+                return True
+            case ast.ExceptHandler(type=ast.expr() as caught):
+                inside = ast.walk(caught)
+            case ast.Call(func=ast.Name(id="suppress") | ast.Attribute(attr="suppress")):
+                inside = ast.walk(node)
+            case _:
+                continue
+        if wide & {part.id for part in inside if isinstance(part, ast.Name)}:
+            return True
+    return False
 
 
 def _data_of(file: Path) -> Iterator[Path]:

@@ -1,8 +1,10 @@
 """What makes a table stale: code and data that it reaches, and nothing else."""
 
+import ast
+
 import pytest
 
-from conceptnb.results.provenance import changes, closure
+from conceptnb.results.provenance import _what_counts, changes, closure
 
 FILES = {
     "core/shapes.py": '"""Areas."""\n\ndef area(r):\n    """Return it."""\n    return 3 * r**2\n',
@@ -68,6 +70,7 @@ def test_data_count_for_the_module_that_reads_beside_itself(root):
         ("core/shapes.py", '"""Return it."""', '"""Return the area."""', False),
         ("core/shapes.py", "r**2\n", "r**2  # nearly\n", False),
         ("core/shapes.py", "    return", "    # a comment\n\n    return", False),
+        ("core/shapes.py", "3 * r**2", "(3 *\n        r**2)", False),
         ("core/shapes.py", "3 * r**2", "3.14 * r**2", True),
         ("core/other.py", "return 1", "return 2", False),
         ("core/typed.py", "...", "x = 1", False),
@@ -84,6 +87,65 @@ def test_comments_and_docstrings_change_nothing_and_code_does(root, file, old, n
     found = changes(["conceptnb.direct"], before, root)
     name = "conceptnb." + file.removesuffix(".py").replace("/", ".")
     assert found == ([name] if stale else [])
+
+
+CHECK = "    if {}:\n        raise {}\n"
+
+
+@pytest.mark.parametrize(
+    ("check", "counts"),
+    [
+        (CHECK.format("r < 0 or not np.isfinite(r).all()", "ValueError(f'r is {r}')"), False),
+        (CHECK.format("not isinstance(r, float)", "TypeError('r')"), False),
+        (CHECK.format("r < 0", "RuntimeError('r')"), True),
+        (CHECK.format("r < 0", "ValueError('r')") + "    else:\n        r = 1\n", True),
+        (CHECK.format("(r := 2) < 0", "ValueError('r')"), True),
+        (CHECK.format("rng.uniform() < 0", "ValueError('r')"), True),
+        (CHECK.format("np.random.uniform() < 0", "ValueError('r')"), True),
+        ("    if r < 0:\n        r = 1\n", True),
+    ],
+)
+def test_a_check_without_side_effects_counts_only_where_its_error_is_caught(root, check, counts):
+    text = FILES["core/shapes.py"].replace("    return", check + "    return")
+
+    def now():
+        return closure(["conceptnb.direct"], root)["conceptnb.core.shapes"]
+
+    def write(name, content):
+        (root / "conceptnb" / name).write_text(content, encoding="utf-8")
+
+    before = now()
+    write("core/shapes.py", text)
+    assert (now() != before) == counts
+    for caught in ("ValueError", "(KeyError, TypeError)", "Exception as e", ""):
+        code = f"{FILES['direct.py']}\ndef g():\n    try:\n        f()\n    except {caught}:\n"
+        write("core/shapes.py", FILES["core/shapes.py"])
+        write("direct.py", f"{code}        return 0\n")
+        before = now()
+        write("core/shapes.py", text)
+        assert now() != before
+        write("direct.py", f"{code}        raise KeyError\n")
+        after = now()
+        write("core/shapes.py", FILES["core/shapes.py"])
+        assert (now() != after) == counts
+
+
+def test_code_is_the_same_in_all_versions_of_python():
+    call = ("Call", ("func", ("Name", ("id", "'f'"), ("ctx", ("Load",)))))
+    assert _what_counts(ast.parse('def g():\n  """A text."""\n  f()\n'), True) == (
+        "Module",
+        (
+            "body",
+            (
+                (
+                    "FunctionDef",
+                    ("name", "'g'"),
+                    ("args", ("arguments",)),
+                    ("body", (("Expr", ("value", call)),)),
+                ),
+            ),
+        ),
+    )
 
 
 def test_a_string_that_is_no_docstring_counts(root):
