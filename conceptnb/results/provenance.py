@@ -1,8 +1,8 @@
 """What a computed table depends on: the import closure of its code, with the data it reads.
 
 Every import of this package is followed, lazy ones included, through re-exports to the module that
-defines a name. A module counts by its syntax tree without docstrings and checks; a data file counts
-by its bytes.
+defines a name. A module counts by its syntax tree without docstrings, checks, and functions that no
+code which counts names anywhere: it cannot have called them. A data file counts by its bytes.
 
 A *check* is an ``if`` that does nothing but raise ValueError or TypeError, on a condition without
 side effects. Runs that were stored have passed every check of then, so a check that is changed or
@@ -13,7 +13,7 @@ that does not hold, and checks count.
 
 import ast
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -74,9 +74,10 @@ def _closure(modules: tuple[str, ...], root: Path, state: int) -> dict[str, str]
         waiting += _imports(name, root)
         for path in _data_of(file):
             data[path.relative_to(root).as_posix()] = _short_hash(path.read_bytes())
+    unnamed = _never_named([tree for name, tree in trees.items() if name not in modules], trees)
     checks_count = any(_goes_on_after_a_check(tree) for tree in trees.values())
     code = {
-        name: _short_hash(repr(_what_counts(tree, checks_count)).encode())
+        name: _short_hash(repr(_what_counts(tree, checks_count, unnamed)).encode())
         for name, tree in trees.items()
     }
     return dict(sorted((code | data).items()))
@@ -102,15 +103,36 @@ def _file(name: str, root: Path) -> Path | None:
     return None
 
 
-def _what_counts(value: object, checks_count: bool) -> object:
+def _what_counts(value: object, checks_count: bool, left_out: Collection[object]) -> object:
     """Return a syntax tree as nested tuples, the same in all versions of Python."""
     if isinstance(value, ast.AST):
-        fields = ((k, _what_counts(v, checks_count)) for k, v in ast.iter_fields(value))
+        fields = ((k, _what_counts(v, checks_count, left_out)) for k, v in ast.iter_fields(value))
         return type(value).__name__, *(field for field in fields if field[1] not in (None, ()))
     if isinstance(value, list):
         kept = (v for v in value if not _is_text(v) and (checks_count or not _is_check(v)))
-        return tuple(_what_counts(v, checks_count) for v in kept)
+        return tuple(_what_counts(v, checks_count, left_out) for v in kept if v not in left_out)
     return None if value is None else repr(value)
+
+
+def _never_named(called: Sequence[ast.Module], trees: Mapping[str, ast.Module]) -> set[ast.AST]:
+    """Return the plain functions of `called` that no code which counts names, themselves apart."""
+    unnamed = {
+        node
+        for tree in called
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and not node.decorator_list
+    }
+    counts: list[ast.stmt] = [n for tree in trees.values() for n in tree.body if n not in unnamed]
+    while counts:
+        parts = [part for node in counts for part in ast.walk(node)]
+        named = {value for part in parts for _, value in ast.iter_fields(part) if _is_name(value)}
+        counts = [node for node in unnamed if node.name in named]
+        unnamed -= set(counts)
+    return set(unnamed)
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and value.isidentifier()
 
 
 def _is_text(node: object) -> bool:

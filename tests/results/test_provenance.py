@@ -130,9 +130,42 @@ def test_a_check_without_side_effects_counts_only_where_its_error_is_caught(root
         assert (now() != after) == counts
 
 
+@pytest.mark.parametrize(
+    ("user", "counts"),
+    [
+        ("area(2)", False),
+        ("area(2) + volume(1)", True),
+        ("area(2) + indirect(1)", True),
+        ("[getattr(shapes, word) for word in ('volume',)]", True),
+    ],
+)
+def test_a_function_counts_if_code_that_counts_names_it(root, user, counts):
+    shapes, direct = root / "conceptnb/core/shapes.py", root / "conceptnb/direct.py"
+    direct.write_text(f"import conceptnb.core.shapes\ndef f():\n    return {user}\n")
+    more = "\ndef volume(r):\n    return volume(r - 1) if r else {}\n"
+    more += "\ndef indirect(r):\n    return volume(r)\n"
+    shapes.write_text(FILES["core/shapes.py"] + more.format(0))
+    before = closure(["conceptnb.direct"], root)
+    shapes.write_text(FILES["core/shapes.py"] + more.format(1))
+    found = changes(["conceptnb.direct"], before, root)
+    assert found == (["conceptnb.core.shapes"] if counts else [])
+    # A module whose own functions computed a table counts whole.
+    assert changes(["conceptnb.direct", "conceptnb.core.shapes"], before, root)
+
+
+@pytest.mark.parametrize("line", ["@cached\n", "@cached(1)\n"])
+def test_a_decorated_function_counts_without_a_name(root, line):
+    path = root / "conceptnb/core/shapes.py"
+    text = FILES["core/shapes.py"] + f"\n{line}def hidden():\n    return 1\n"
+    path.write_text(text)
+    before = closure(["conceptnb.direct"], root)
+    path.write_text(text.replace("return 1", "return 2"))
+    assert changes(["conceptnb.direct"], before, root) == ["conceptnb.core.shapes"]
+
+
 def test_code_is_the_same_in_all_versions_of_python():
     call = ("Call", ("func", ("Name", ("id", "'f'"), ("ctx", ("Load",)))))
-    assert _what_counts(ast.parse('def g():\n  """A text."""\n  f()\n'), True) == (
+    assert _what_counts(ast.parse('def g():\n  """A text."""\n  f()\n'), True, ()) == (
         "Module",
         (
             "body",
