@@ -71,6 +71,8 @@ class EnvironmentDesign:
         pairs = zip(self.subsets, self.valuations, strict=True)
         checked = [_check_environment(e, s, b) for e, (s, b) in enumerate(pairs)]
         named = {i for subset, _ in checked for i in subset}
+        if max(named) >= 10_000:
+            raise ValueError(f"subsets names atom {max(named)}: number atoms from 0 without gaps")
         missing = sorted(set(range(max(named) + 1)) - named)
         if missing:
             raise ValueError(

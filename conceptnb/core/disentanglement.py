@@ -44,7 +44,8 @@ def cross_fitted_r2(true: ArrayLike, learned: ArrayLike, rng: np.random.Generato
     """R² of an affine map fitted on one half of the samples and scored on the other.
 
     The R² of Tables 1 and 7 is scored on the samples it is fitted to, and grows with every column.
-    This one is near or below 0 for noise. Parameters: :func:`cross_fitted_mcc`.
+    This one is near or below 0 for noise. Parameters: :func:`cross_fitted_mcc`. ValueError if a
+    true column is constant on one half, which leaves nothing to explain.
     """
     t, h = np.asarray(true, dtype=float), np.asarray(learned, dtype=float)
     r2(t, h)  # refuses what R² refuses
@@ -54,6 +55,8 @@ def cross_fitted_r2(true: ArrayLike, learned: ArrayLike, rng: np.random.Generato
         solution, *_ = np.linalg.lstsq(design[fit], t[fit], rcond=None)
         residual = t[judge] - design[judge] @ solution
         spread = t[judge] - t[judge].mean(axis=0)
+        if not spread.any(axis=0).all():
+            raise ValueError("true has a column that is constant on half of the samples: drop it")
         scores.append(np.mean(1 - (residual**2).sum(axis=0) / (spread**2).sum(axis=0)))
     return float(np.mean(scores))
 

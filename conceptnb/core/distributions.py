@@ -201,14 +201,18 @@ def information(base: GaussianMixture, concept: Concept, variance: float) -> flo
 
 
 def sample_one(base: Base, concept: Concept, variance: float, rng: np.random.Generator) -> Array:
-    """Draw one sample (d_z,) by Algorithm 1 line by line: the reference of `sample_rejection`."""
+    """Draw one sample (d_z,) by Algorithm 1 line by line: the reference of `sample_rejection`.
+
+    ValueError after 100,000 draws of the base that were not kept.
+    """
     as_generator(rng)
-    while True:
+    for _ in range(100_000):
         z = base.sample(1, rng)
         u = rng.uniform()
         r = np.exp(log_acceptance(concept, variance, z)[0])
         if r >= u:
             return z[0]
+    raise ValueError(_hopeless("below 1e-5", 1, 100_000))
 
 
 def sample_rejection(

@@ -95,6 +95,9 @@ def r2(true: ArrayLike, learned: ArrayLike) -> float:
     column has no variance to explain and scores 1, as in scikit-learn.
     """
     true_columns, learned_columns = _paired(true, learned)
+    # 0 is a constant column; 1 and 3 are ranges whose squares are 0 or infinite.
+    if np.isin(np.digitize(np.ptp(true_columns, axis=0), [5e-324, 1e-150, 1e150]), [1, 3]).any():
+        raise ValueError("true has a column whose range no float holds when squared: rescale it")
     target = true_columns - true_columns.mean(axis=0)
     design = _standardised(learned_columns)
     solution, *_ = np.linalg.lstsq(design, target, rcond=None)
@@ -126,6 +129,8 @@ def _columns(values: ArrayLike, name: str) -> Array:
         raise ValueError(
             f"{name} has shape {array.shape}; at least two samples and one column are needed"
         )
+    if (np.ptp(array / 2, axis=0) > np.finfo(float).max / 2).any():
+        raise ValueError(f"{name} has a column whose range no float holds: divide it")
     return array
 
 

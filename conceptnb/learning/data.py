@@ -168,6 +168,8 @@ def check_environment(environment: ArrayLike) -> np.ndarray:
 
 def _check_targets(targets: ArrayLike, m: int) -> np.ndarray:
     """Return targets as a bool array of shape (m, n) in which every concept occurs."""
+    if not np.isin(np.asarray(targets), (0, 1)).all():
+        raise ValueError("targets must hold True and False, or 1 and 0, and nothing else")
     mask = np.asarray(targets).astype(bool)
     if mask.ndim != 2 or len(mask) != m:
         raise ValueError(

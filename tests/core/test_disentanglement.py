@@ -36,6 +36,12 @@ def test_noise_scores_nothing_after_cross_fitting():
     assert chance_mcc(true, noise, rng()) == pytest.approx(mcc(true, noise), abs=0.1)
 
 
+def test_cross_fitting_refuses_what_leaves_nothing_to_explain():
+    true = np.column_stack([rng().normal(size=20), np.full(20, 3.0)])
+    with pytest.raises(ValueError, match="true has a column that is constant on half"):
+        cross_fitted_r2(true, true, rng())
+
+
 def test_perfect_codes_stay_perfect():
     true = rng().normal(size=(400, 3))
     code = true[:, [2, 0, 1]] * [-3, 1, 0.1] + 5

@@ -70,6 +70,7 @@ def test_order_within_an_environment_does_not_matter():
         (([[0, 0]], [[1.0, 2.0]], 0.1), ValueError, r"subsets\[0\] names an atom twice"),
         (([[0, -1]], [[1.0, 2.0]], 0.1), ValueError, "negative index"),
         (([[0, 2]], [[1.0, 2.0]], 0.1), ValueError, r"atoms \[1\] are conditioned on in no"),
+        (([[0], [10**8]], [[1.0], [2.0]], 0.1), ValueError, "subsets names atom 100000000"),
         (([[0.5]], [[1.0]], 0.1), TypeError, r"subsets\[0\] must hold integers"),
         (([0], [[1.0]], 0.1), TypeError, r"subsets\[0\] must be a list"),
         (([[0, 1]], [[1.0]], 0.1), ValueError, r"valuations\[0\] must have 2 entries"),

@@ -165,6 +165,12 @@ def test_the_literal_algorithm_draws_from_the_same_distribution():
     assert p_values.min() > 0.01 / len(p_values)
 
 
+def test_a_valuation_far_from_the_base_ends_the_literal_algorithm(rng):
+    concept = Concept([[1.0, 0.0]], [50.0])
+    with pytest.raises(ValueError, match=r"100000 draws.*which needs no rejection"):
+        sample_one(random_mixture(2, rng), concept, 0.005, rng)
+
+
 def test_any_base_can_be_rejected_from():
     base, concept, variance, _ = one_design(3, 1, 0.5)
     known = sample_rejection(base, concept, variance, 500, np.random.default_rng(1))

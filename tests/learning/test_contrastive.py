@@ -262,6 +262,8 @@ def test_a_fit_in_parts_is_judged_on_rows_that_it_did_not_see():
         ({"recipe": UNKNOWN_TARGETS, "targets": None}, "say n_concepts"),
         ({"n_concepts": 3}, "targets must have n_concepts = 3 columns"),
         ({"targets": [[True, False]]}, r"targets must have shape \(3, n\)"),
+        ({"targets": [[0.5, 1.0], [1.0, 0.0], [0.0, 1.0]]}, "True and False, or 1 and 0"),
+        ({"targets": [[np.nan, 1.0], [1.0, 0.0], [0.0, 1.0]]}, "True and False, or 1 and 0"),
         ({"targets": [[1, 0]] * 3}, "column without True"),
         ({"recipe": replace(AUTHORS, held_out=1.0)}, "held_out must lie"),
         ({"seeds": [1, 2]}, "seeds has 2 entries for 1 problems"),
