@@ -70,10 +70,11 @@ def test_summary_keeps_the_fit_with_the_lowest_held_out_share():
 
 
 def test_matched_runs_pair_with_stored_ones():
-    _, plan = study.STUDY.plans(None)
+    _, _, plan, more = study.STUDY.plans(None)
     assert [task.arguments["setting"][2] for task in plan.tasks] == [3, 4, 8, 15, 20, 25]
-    assert list(plan.seeds) == list(range(200, 220))
-    runs = study._matched(["nonlinear", 2, 3, 4], [5])
+    assert list(plan.seeds) == list(more.seeds) == list(range(200, 220))
+    assert {task.arguments["setting"][2] for task in more.tasks} == {20, 25}
+    runs = study._fitted(["nonlinear", 2, 3, 4], [5], "best, matched", 100)
     [row] = plan.summarise(runs)
-    assert row["estimator"] == "best, matched"
+    assert (row["estimator"], row["samples"]) == ("best, matched", 100)
     assert row["mcc_fresh_mean"] == pytest.approx(runs[0]["mcc_fresh"], abs=1e-4)
