@@ -11,7 +11,7 @@
 
 Beside both stands the ``chance`` of no relation: fresh representations with their rows shuffled.
 ``synthetic_references_third`` is the same for the two rows whose mixing is not injective, on the
-seeds 200 to 219 that ``synthetic_best_third`` and ``synthetic_clustered_third`` are of. Fixed before
+seeds 200 to 219 of ``synthetic_best_third`` and ``synthetic_clustered_third``. Fixed before
 the run: how much R² on fresh samples `CLUSTER_WHITENED`, as stored, lacks to the supervised
 reference, as a mean over problems with its 95 % interval; the aim is 0.03 at most.
 
