@@ -79,7 +79,7 @@ def refused(capsys, words, *said, status=2):
     return error
 
 
-SMALL = ["--images", "64", "--jobs", "1", "--backend", "threading"]
+SMALL = ["--images", "64", "--jobs", "1", "--backend", "sequential"]
 
 
 def typed(words, *more):

@@ -164,11 +164,11 @@ def hue_readings(rows: Sequence[Row]) -> Figure:
         label = ("trained", "untrained")[control]
         ax.plot(row["canonical"][-1], y[-1], markersize=7, label=label, **style)
     for ax, factor in zip(axes[0], factors, strict=True):
-        ax.axvline(0.85, color=MUTED, linestyle="--", linewidth=1)
+        ax.axvline(0.8, color=MUTED, linestyle="--", linewidth=1)
         ax.set(title=factor.replace("_", " "), xlim=(-0.05, 1.05))
     axes[0, 0].set_yticks(range(len(names)), names)
     axes[0, 0].invert_yaxis()
-    figure.supxlabel("canonical correlations; large mark: the smallest; dashed: .85")
+    figure.supxlabel("canonical correlations; large mark: the smallest; dashed: .8")
     share_legend(figure, 2, "above")
     return figure
 

@@ -113,7 +113,7 @@ class Study:
 def _add_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("how it is computed")
     group.add_argument("--jobs", type=int, default=2, help="tasks at a time (default 2)")
-    group.add_argument("--backend", choices=("loky", "dask", "threading"), help="of joblib")
+    group.add_argument("--backend", choices=("loky", "dask", "sequential"), help="of joblib")
     group.add_argument("--scheduler", help="address of a running Dask scheduler")
     group.add_argument("--out", type=Path, help="file to write; by default results/NAME.json")
     group.add_argument("--force", action="store_true", help="replace the file of --out")

@@ -79,8 +79,7 @@ def test_a_training_that_was_killed_goes_on_to_the_same_weights(tmp_path, monkey
 def test_a_short_run_with_and_without_cache(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(study, "_IMAGES", 1000)
-    # Threads of one process would draw models from one global generator of torch.
-    here = ["--backend", "threading", "--jobs", "1"]
+    here = ["--backend", "sequential"]
     words = ["reproduce", "encoder-pairs", "--seeds", "4", "--steps", "2", *here]
     assert main([*words, "--out", "a.json"]) == 0
     assert main([*words, "--cache", "kept", "--out", "b.json"]) == 0

@@ -69,9 +69,7 @@ def content(path):
     return json.dumps(without_times(results.read(path)))
 
 
-@pytest.mark.parametrize(
-    "words", [["--jobs", "1"], ["--jobs", "2"], ["--jobs", "2", "--backend", "threading"]]
-)
+@pytest.mark.parametrize("words", [["--jobs", "1"], ["--jobs", "2"], ["--backend", "sequential"]])
 def test_workers_and_backends_change_nothing(study, tmp_path, words):
     alone, other = tmp_path / "a" / "demo.json", tmp_path / "b" / "demo.json"
     assert runner.reproduce("demo", ["--out", str(alone), "--jobs", "1"]) == 0

@@ -241,7 +241,7 @@ def command(folder, questions, data, *more):
     texts.write_text("\n".join(q.text for q in questions[:4]))
     return ["reproduce", "steering", "--model", str(tiny_model(folder / "tiny", questions)),
             "--data", str(data), "--texts", str(texts), "--heads", "4", "--alpha", "2",
-            "--split-seeds", "0", "--batch-size", "64", "--jobs", "1", "--backend", "threading",
+            "--split-seeds", "0", "--batch-size", "64", "--jobs", "1", "--backend", "sequential",
             "--out", str(folder / "out.json"), *more]  # fmt: skip
 
 
