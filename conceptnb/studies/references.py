@@ -27,6 +27,7 @@ times the samples per environment: what is missing for want of samples.
 """
 
 import argparse
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import asdict, astuple, replace
 from functools import partial
@@ -47,7 +48,7 @@ from conceptnb.studies import scored_fits
 from conceptnb.studies.runner import Plan, Row, Sample, Study, Task
 from conceptnb.studies.summarise import grouped, summary
 
-__all__ = ["MATCHED", "STUDY"]
+__all__ = ["MATCHED", "STUDY", "kept_fits"]
 
 MATCHED = replace(BEST, starts=CLUSTER_WHITENED.starts, training=CLUSTER_WHITENED.training)
 """`BEST` with the starts (3 for 2) and the decay (1e-4 for 3e-5) of `CLUSTER_WHITENED`.
@@ -128,14 +129,22 @@ def _renamed(row: Row) -> Row:
     return {names.get(key, key): value for key, value in row.items()}
 
 
+def kept_fits(runs: Iterable[Row]) -> list[Row]:
+    """Return one run per problem and reference: the fit with the lowest held-out share."""
+    fits = grouped(runs, (*_SETTING, "reference", "seed")).values()
+    return [min(own, key=lambda run: run["held_out"] or 0.0) | _last_gain(own) for own in fits]
+
+
+def _last_gain(fits: Sequence[Row]) -> Row:
+    """Return what the last doubling of the epochs added, if there was one."""
+    columns = ("r2_fresh", "mcc_fresh", "held_out")
+    doubled = len(fits) > 1
+    return {f"{c}_gain": fits[-1][c] - fits[-2][c] if doubled else None for c in columns}
+
+
 def _reference_rows(runs: list[Row]) -> list[Row]:
-    """Summarise over seeds, of each the fit with the lowest held-out share."""
-    kept, gained = [], ("r2_fresh", "mcc_fresh", "held_out")
-    for fits in grouped(runs, (*_SETTING, "reference", "seed")).values():
-        best = min(fits, key=lambda run: run["held_out"] or 0.0)
-        last = [fits[-1][c] - fits[-2][c] if len(fits) > 1 else None for c in gained]
-        kept.append(best | {f"{c}_gain": gain for c, gain in zip(gained, last, strict=True)})
-    gains = [f"{c}_gain" for c in gained]
+    kept = kept_fits(runs)
+    gains = [column for column in kept[0] if column.endswith("_gain")]
     columns = [*_SCORES, "r2_chance", "mcc_chance", "held_out", *gains, "epochs"]
     return summary(kept, (*_SETTING, "reference"), columns)
 
