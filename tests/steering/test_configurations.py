@@ -18,6 +18,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
 from conceptnb.steering.attention import find_heads
 from conceptnb.steering.intervention import Intervention
 from conceptnb.steering.questions import Question
+from conceptnb.steering.residual import ResidualIntervention, find_layers
 from conceptnb.steering.scoring import AnswerScorer
 
 pytestmark = pytest.mark.slow
@@ -596,4 +597,40 @@ def test_edits_are_right_or_refused(row, tokenizer):
     within = {torch.float32: 1e-5, torch.float16: 1e-2, torch.bfloat16: 5e-2}[row.dtype]
     torch.testing.assert_close(ours, theirs, rtol=0, atol=within)
     assert (ours - before).abs().max() > 5 * within
+    assert torch.equal(model(input_ids=ids, use_cache=False).logits, before)
+
+
+@pytest.mark.parametrize("row", configurations("edits"))
+@torch.no_grad()
+def test_the_residual_stream_is_right_or_refused(row, tokenizer):
+    model = build(row, len(tokenizer))
+    refused = row.edits or {"gemma3n_text": "do not hand on one state"}.get(row.kind)
+    if refused:
+        with pytest.raises((ValueError, TypeError), match=refused):
+            find_layers(model)
+        return
+    ids = torch.tensor([[5, 9, 4, 7, 3, 8, 6, 11, 4, 10, 12, 3]])
+    layout, within = find_layers(model), WITHIN[row.dtype]
+    start = row.output.split("{}")[0]
+    assert layout.projections == tuple(f"{start}{k}" for k in range(layout.n_layers))
+    steer = ResidualIntervention(
+        torch.randn(layout.shape, generator=torch.Generator().manual_seed(1))
+    )
+    before = model(input_ids=ids, use_cache=False).logits
+    with steer.apply(model):
+        ours = model(input_ids=ids, use_cache=False).logits
+    handles = []
+    for name, offset in zip(layout.projections, steer.offsets[:, 0], strict=True):
+
+        def edit(_, __, out, offset=offset):
+            state, *rest = (out,) if isinstance(out, torch.Tensor) else out
+            state = state + offset.to(state.dtype)
+            return state if isinstance(out, torch.Tensor) else (state, *rest)
+
+        handles.append(model.get_submodule(name).register_forward_hook(edit))
+    theirs = model(input_ids=ids, use_cache=False).logits
+    for handle in handles:
+        handle.remove()
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=within)
+    assert (ours - before).abs().max() > 1e-2
     assert torch.equal(model(input_ids=ids, use_cache=False).logits, before)

@@ -1,0 +1,302 @@
+r"""Steering of the residual stream by concepts (ours; the paper edits heads, Appendix E.1).
+
+x_{l+1} + v_l takes the place of x_{l+1}, the state that layer l hands on, for as long as a ``with``
+block lasts. The stream counts as one head: its activations have shape (rows, layers, 1, hidden
+size). `offset_of` turns a change of valuations into the v_l that disturbs least.
+"""
+
+from __future__ import annotations
+
+import copy
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from conceptnb.core.concepts import Concept, check_independent
+from conceptnb.core.validation import Array, as_array
+from conceptnb.steering.activations import Activations, _forward
+from conceptnb.steering.attention import HeadLayout, _last_linear_maps, find_heads, input_device
+from conceptnb.steering.intervention import Intervention, Positions, _Edits, _with_biases
+from conceptnb.steering.questions import PromptStyle, Question, check_questions
+from conceptnb.steering.spans import encode_questions, pad
+
+_KNOWN: weakref.WeakKeyDictionary[nn.Module, HeadLayout] = weakref.WeakKeyDictionary()
+
+
+def offset_of(delta: ArrayLike, concept: Concept | ArrayLike, covariance: ArrayLike) -> Array:
+    r"""Return the offset that changes valuations by δ and disturbs activations least.
+
+    It is v = Σ Aᵀ (A Σ Aᵀ)⁻¹ δ, the minimiser of ½ vᵀ Σ⁻¹ v subject to A v = δ: the gradient of
+    the Lagrangian, Σ⁻¹ v - Aᵀ μ, is zero at v = Σ Aᵀ μ, and the constraint gives μ; the problem is
+    convex. A singular Σ leaves only v in its range, of which this is the best.
+
+    Parameters
+    ----------
+    delta : array-like of shape (k,) or (texts, k)
+        Change of each valuation, such as the difference of two planes b.
+    concept : Concept or array-like of shape (k, d)
+        Its linear map A on activations.
+    covariance : array-like of shape (d, d)
+        Σ of the activations, such as that within the values of the concept.
+
+    Returns
+    -------
+    Array of shape (d,) or (texts, d)
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, rows of A are dependent, Σ is no covariance, or activations do not
+        vary along a row of A.
+    """
+    A = concept.A if isinstance(concept, Concept) else check_independent(concept, "concept")
+    change, sigma = as_array(delta, "delta", np.ndim(delta)), as_array(covariance, "covariance", 2)
+    if sigma.shape != (A.shape[1],) * 2 or change.ndim not in (1, 2) or change.shape[-1] != len(A):
+        raise ValueError(
+            f"delta has shape {change.shape} and covariance {sigma.shape}; a concept of shape "
+            f"{A.shape} needs ({len(A)},) or (texts, {len(A)}), and {(A.shape[1],) * 2}"
+        )
+    tolerance = 1e-8 * (np.abs(sigma).max() or 1.0)
+    if np.abs(sigma - sigma.T).max() > tolerance or np.linalg.eigvalsh(sigma)[0] < -tolerance:
+        raise ValueError("covariance is not symmetric with eigenvalues of zero or more: give Σ")
+    across = A @ sigma @ A.T
+    if np.linalg.matrix_rank(across, hermitian=True) < len(A):
+        raise ValueError("covariance is zero along a row of the concept: drop it, or add a ridge")
+    return change @ np.linalg.solve(across, A @ sigma)
+
+
+def find_layers(model: PreTrainedModel) -> HeadLayout:
+    """Find the layers of a causal language model: their names, with one head of the hidden size.
+
+    Runs the model once on two tokens, and remembers the answer for as long as the model lives.
+
+    Raises
+    ------
+    ValueError
+        As `conceptnb.steering.attention.find_heads` does; or if a layer does not read the very
+        state, of shape (batch, positions, hidden size), that the layer before it returns.
+    """
+    projections = find_heads(model).projections
+    if model in _KNOWN:
+        return _KNOWN[model]
+    lists = [name for name, part in model.named_modules() if isinstance(part, nn.ModuleList)]
+    every = (tuple(f"{name}.{i}" for i in range(len(projections))) for name in lists)
+    names = next(x for x in every if all(map(str.startswith, projections, x)))
+    read, left = _states(model, names, [[0, 1]])
+    one_each = len(left) == len(names) and left[0].shape[:-1] == (1, 2)
+    if not (one_each and all(map(torch.equal, left, read[1:]))):
+        raise ValueError(
+            f"model: the layers of this {type(model).__name__} do not hand on one state of shape "
+            "(batch, positions, hidden size); steer its heads with Intervention"
+        )
+    return _KNOWN.setdefault(model, HeadLayout(names, 1, left[0].shape[-1]))
+
+
+@torch.no_grad()
+def _states(
+    model: PreTrainedModel, names: Sequence[str], texts: Sequence[Sequence[int]], at: Any = ...
+) -> tuple[list[Tensor], list[Tensor]]:
+    """Return what enters and what leaves each layer, at an index, in one pass over texts."""
+    seen: list[tuple[Tensor, Tensor]] = []
+
+    def see(_: nn.Module, args: tuple, kwargs: dict, out: Any) -> None:
+        entered = next(x for x in (*args, *kwargs.values()) if isinstance(x, Tensor))
+        left = out if isinstance(out, Tensor) else out[0]
+        seen.append((entered[at].float().cpu(), left[at].float().cpu()))
+
+    layers = [model.get_submodule(name) for name in names]
+    handles = [layer.register_forward_hook(see, with_kwargs=True) for layer in layers]
+    try:
+        _forward(model, *pad(texts, "right"))
+    finally:
+        for handle in handles:
+            handle.remove()
+    return [one for one, _ in seen], [one for _, one in seen]
+
+
+def residual_at_end(
+    model: PreTrainedModel, texts: Sequence[Sequence[int]], batch_size: int = 64
+) -> np.ndarray:
+    """Return what each layer hands on at the last token of each text, which is given as tokens.
+
+    Shape (texts, layers, 1, hidden size). The last layer's state is that before the final norm,
+    which transformers' hidden states do not hold. Raises ValueError as `find_layers`, or if there
+    is no text or one without a token.
+    """
+    if not texts or not all(map(len, texts)):
+        raise ValueError("texts holds no text, or one without a token: give tokens for each")
+    layout, found = find_layers(model), []
+    for start in range(0, len(texts), batch_size):
+        some = texts[start : start + batch_size]
+        at = torch.arange(len(some)), torch.tensor([len(text) - 1 for text in some])
+        found.append(torch.stack(_states(model, layout.projections, some, at)[1], 1)[:, :, None])
+    return torch.cat(found).numpy()
+
+
+def collect_residual(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    questions: Sequence[Question],
+    batch_size: int = 64,
+    prompt: PromptStyle = "paper",
+) -> Activations:
+    """Return the residual stream at the last token of ``Q: {question} A: {answer}``, each answer.
+
+    As `conceptnb.steering.activations.collect_activations`, with states of shape (rows, layers, 1,
+    hidden size) in place of heads.
+    """
+    check_questions(list(questions))
+    encoded = encode_questions(tokenizer, questions, style=prompt)
+    states = residual_at_end(model, [x.ids for pairs in encoded for x in pairs], batch_size)
+    ids = np.array([q.id for q in questions for _ in q.answers])
+    return Activations(ids, np.array([true for q in questions for true in q.true]), states)
+
+
+@dataclass(frozen=True)
+class ResidualIntervention(Intervention):
+    """Vectors to add to the residual stream where it leaves the layers.
+
+    Parameters
+    ----------
+    offsets : Tensor
+        Shape (layers, 1, hidden size) for the same offsets everywhere, or (batch, layers, 1,
+        hidden size) for offsets of each text of a batch. Zero where a layer is left alone.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.offsets.shape[-2] != 1:
+            raise ValueError(
+                f"offsets has shape {tuple(self.offsets.shape)}; the residual stream is one head: "
+                "give (layers, 1, hidden size) or (batch, layers, 1, hidden size)"
+            )
+
+    @classmethod
+    def after(cls, model: PreTrainedModel, layer: int, offset: ArrayLike) -> Self:
+        """Return the intervention that adds `offset` to what one layer hands on, counted from 0.
+
+        `offset` has shape (hidden size,), or (batch, hidden size) for each text its own. Raises
+        ValueError if it has another, or the model has no such layer.
+        """
+        layout, moved = find_layers(model), torch.as_tensor(offset, dtype=torch.float32)
+        width, n_layers = layout.head_dim, layout.n_layers
+        if moved.dim() not in (1, 2) or moved.shape[-1] != width or not 0 <= layer < n_layers:
+            raise ValueError(
+                f"layer is {layer} and offset has shape {tuple(moved.shape)}; give a layer from 0 "
+                f"to {n_layers - 1}, and a shape of ({width},) or (batch, {width})"
+            )
+        offsets = torch.zeros((*moved.shape[:-1], *layout.shape))
+        offsets[..., layer, 0, :] = moved
+        return cls(offsets)
+
+    def __add__(self, other: Intervention) -> Self:
+        """Both at once; TypeError if the other edits heads, which nested ``with`` blocks can."""
+        if not isinstance(other, ResidualIntervention):
+            raise TypeError("one edits heads, the other the residual stream: nest `with` blocks")
+        return replace(self, offsets=self.offsets + other.offsets)
+
+    __radd__ = __add__
+
+    def __mul__(self, factor: float) -> Self:
+        """Return the same direction, ``factor`` times as strong."""
+        return replace(self, offsets=self.offsets * factor)
+
+    __rmul__ = __mul__
+
+    def select(self, rows: Tensor) -> Self:
+        """Offsets of the given rows of the batch, for instance one per beam or answer."""
+        return self if self.batch_size is None else replace(self, offsets=self.offsets[rows])
+
+    @contextmanager
+    def apply(
+        self, model: PreTrainedModel, positions: Positions | Tensor = "all"
+    ) -> Iterator[None]:
+        """Steer ``model`` inside a ``with`` block; parameters and errors as `Intervention.apply`.
+
+        The layers after compute their keys and values from steered states. On leaving, every hook
+        is gone, and no weight was touched.
+        """
+        layout = find_layers(model)
+        self._check_fit(layout)
+        named = isinstance(positions, str) and positions in ("all", "last")
+        if not named and not (isinstance(positions, Tensor) and positions.dtype == torch.bool):
+            raise ValueError(f"positions is {positions!r}; give 'all', 'last' or a boolean tensor")
+        edits = _Edits(self.offsets.flatten(-2), positions)
+
+        def after(layer: int) -> Any:
+            edit = edits.hook(layer)  # of a tuple that begins with the state
+            return lambda module, _, out: (
+                edit(module, (out,))[0] if isinstance(out, Tensor) else edit(module, tuple(out))
+            )
+
+        handles = [model.register_forward_pre_hook(edits.look_at_mask, with_kwargs=True)]
+        try:
+            for layer in edits.layers:
+                module = model.get_submodule(layout.projections[layer])
+                handles.append(module.register_forward_hook(after(layer)))
+            yield
+            if edits.layers and edits.passes and not edits.done:
+                raise RuntimeError(
+                    f"{type(model).__name__} ran and was not steered: its hooks did not run. Give "
+                    "the model as it was before it was compiled or wrapped"
+                )
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def save(self, path: str | Path, **metadata: str) -> None:
+        """Write the offsets as safetensors, with metadata: of which model, learned how."""
+        kept = {"format": "offsets of the residual stream, added to what leaves each layer"}
+        save_file({"residual": self.offsets.contiguous()}, str(path), kept | metadata)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read what :meth:`save` wrote; raises ValueError for anything else, edits of heads too."""
+        try:
+            return cls(load_file(str(path))["residual"])
+        except (SafetensorError, KeyError) as error:
+            raise ValueError(f"{path} holds no offsets of a residual stream: {error}") from None
+
+    def bake(self, model: PreTrainedModel) -> PreTrainedModel:
+        """Return a plain model that computes everywhere what `model` does when steered.
+
+        The bias of the linear map that runs last in each layer takes up the layer's offset. Raises
+        ValueError as `Intervention.bake`, or if the result does not compute the same: a layer
+        changes what that map returns.
+        """
+        if self.batch_size is not None:
+            raise ValueError("only offsets that all texts share can become biases; select one row")
+        layout = find_layers(model)
+        self._check_fit(layout)
+        last = _last_linear_maps(model, [model.get_submodule(x) for x in layout.projections])
+        known = {part: name for name, part in model.named_modules()}
+        names = [known[part] for part in last]
+        allowing = copy.copy(model)  # the same weights, under a configuration with biases
+        allowing.config = copy.deepcopy(model.config)
+        allowing.config.mlp_bias = True
+        baked = _with_biases(allowing, names)
+        with torch.no_grad():
+            for name, offset in zip(names, self.offsets[:, 0], strict=True):
+                bias = baked.get_parameter(f"{name}.bias")
+                bias.add_(offset.to(bias.device, bias.dtype))
+            ids = torch.arange(16, device=input_device(model))[None]
+            with self.apply(model):
+                steered = model(input_ids=ids).logits
+            off = (baked(input_ids=ids).logits - steered).norm() / steered.norm()
+        if off > (1e-4 if model.dtype == torch.float32 else 0.05):
+            raise ValueError(
+                f"{type(model).__name__} changes what the last linear map of a layer returns: "
+                "steer it with apply(model)"
+            )
+        return baked
