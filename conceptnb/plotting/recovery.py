@@ -144,13 +144,13 @@ def tables_1_and_7(
     ours: Mapping[str, Sequence[Row]],
     *,
     supervised: Sequence[Row] = (),
-    chance: Mapping[str, float] | None = None,
+    untrained: Sequence[Row] = (),
 ) -> Figure:
     """Draw Tables 1 and 7: the paper's mean ± std beside ours, one column per metric.
 
     `paper_rows` are those of ``conceptnb.results.paper.printed("table1_table7")``, `ours` the rows
-    of result files by estimator. Those of the `supervised` one are a ceiling, drawn as vertical
-    bars; `chance` of "r2" and "mcc" is a floor, drawn as a line.
+    of result files by estimator. Two references of the same settings have one mark per row: what
+    a `supervised` encoder reaches, a vertical bar, and what an `untrained` one has, a cross.
     """
     figure, axes = new_figure(1, 2, height=5.4, sharey=True)
     keys = [tuple(row[:4]) for row in paper_rows]
@@ -165,12 +165,12 @@ def tables_1_and_7(
             style = {"color": (PALETTE[6], PALETTE[0], PALETTE[1])[i], **_BAR, "label": name}
             style |= series_style(i, "marker")
             ax.errorbar(mean, height + 0.25 * (1 - i), xerr=std, **style)
-        told = {_setting(row): row[f"{metric}_mean"] for row in supervised}
-        if told:
-            ax.plot([told[k] for k in keys], height, "|", color=MUTED, markersize=15,
-                    markeredgewidth=2, zorder=1, label="supervised")  # fmt: skip
-        if chance is not None:
-            ax.axvline(chance[metric], color=MUTED, linestyle=":", linewidth=1.4, label="chance")
+        references = (("supervised", supervised, "|", 15), ("untrained", untrained, "x", 6))
+        for label, rows, marker, size in references:
+            told = {_setting(row): row[f"{metric}_mean"] for row in rows}
+            if told:
+                ax.plot([told[k] for k in keys], height, marker, color=MUTED, markersize=size,
+                        markeredgewidth=2, zorder=1, label=label)  # fmt: skip
         ax.set(xlabel={"r2": "R²", "mcc": "MCC"}[metric])
         _stretch_scores(ax, "x")
     axes[0, 0].set_yticks(height, [f"{k[0]} ({k[1]}, {k[2]}, {k[3]})" for k in keys])

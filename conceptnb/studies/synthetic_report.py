@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.stats import sem, t
 
 from conceptnb.core.problems import PAPER_SEEDS, Problem
 from conceptnb.learning.cluster_whitening import ClusterWhitening, slope_disagreement
@@ -118,6 +119,39 @@ def paired_scores(first: "Result", second: "Result", metric: str) -> Table:
             | {"higher in": f"{(gain > 0).sum()} of {len(gain)}"}
         )
     return Table(lines, ".3f")
+
+
+def interval(values: Sequence[float]) -> str:
+    """Write the mean of values over problems with its 95 % t interval."""
+    mean, half = np.mean(values), t.ppf(0.975, len(values) - 1) * sem(values)
+    return f"{mean:.3f} [{mean - half:.3f}, {mean + half:.3f}]"
+
+
+def overall_gain(first: Sequence[Row], second: Sequence[Row], metric: str) -> str:
+    """Write how much more `second` scores on fresh base samples, over the problems of both runs."""
+    one, other = (
+        {(*(run[c] for c in _SETTING), run["seed"]): run[f"{metric}_fresh"] for run in runs}
+        for runs in (first, second)
+    )
+    return interval([other[problem] - one[problem] for problem in one if problem in other])
+
+
+def intervals_beside_paper(**estimators: Sequence[Row]) -> Table:
+    """Return MCC and R² of all nonlinear rows: the paper's means, and intervals of our runs."""
+    runs = {name: grouped(own, _SETTING) for name, own in estimators.items()}
+    lines = []
+    for *setting, r2, mcc in paper.printed("table1_table7")["rows"]:
+        if setting[0] == "linear":
+            continue
+        for score, printed, column in (("MCC", mcc, "mcc"), ("R²", r2, "r2")):
+            line = {"(n, d_z, d_x)": str(tuple(setting[1:])), "score": score}
+            line["paper"] = f"{printed[0]:.2f}"
+            line |= {
+                name: interval([run[column] for run in own[tuple(setting)]])
+                for name, own in runs.items()
+            }
+            lines.append(line)
+    return Table(lines)
 
 
 def score_table(rows: Sequence[Row]) -> Table:

@@ -279,7 +279,7 @@ OPTIONS = {
     ],
     "recovery.tables_1_and_7": [
         ((paper_rows(), {"ours": setting_rows(), "best": setting_rows()}),
-         {"supervised": setting_rows(), "chance": {"r2": 0.0, "mcc": 0.2}})
+         {"supervised": setting_rows(), "untrained": setting_rows()})
     ],
     "summaries.profiles": [
         (([1, 10, 100], {"probe": [0.9, 0.8, 0.7]}, "count"), {"log": True, "chance": 0.5})
