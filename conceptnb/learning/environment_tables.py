@@ -19,6 +19,7 @@ from conceptnb.learning.model import Whitening
 
 FEWEST_ROWS = 20
 """Rows that an environment needs, so that it can be split."""
+_NINES = 10.0 ** np.arange(2, 8) - 1  # 99, 999 and so on, the usual codes for missing values
 _FAR, _OUTSIDE = 0.02, 0.1
 """Shares of an environment's rows far from the base, or outside its range, that are let pass.
 
@@ -54,18 +55,19 @@ class EnvironmentTable:
             values, counts = np.unique(column, return_counts=True)
             whole = len(values) == len(column) and (values == np.round(values)).all()
             own = [column[self.environment == e] for e in range(len(self.names))]
-            if whole or all(len({*np.diff(part).round(9)}) == 1 for part in own):
+            if whole or all(len({*np.sign(np.diff(part))}) == 1 for part in own):
                 said.append(
-                    f"{name!r} looks like an index or an identifier: it only numbers the rows. "
-                    "Leave the column out (--ids, or features=[...])."
+                    f"{name!r} looks like an index, a time or an identifier: it only numbers the "
+                    "rows. Leave the column out (--ids, or features=[...])."
                 )
             if len(values) < 3:
                 continue
-            for at, rest in ((0, slice(1, None)), (-1, slice(None, -1))):
-                middle = np.repeat(values[rest], counts[rest])
-                gap = abs(values[at] - values[rest][at])
-                nines = {*f"{abs(values[at]):g}"} == {"9"} and abs(values[at]) > 9
-                if (counts[at] >= 3 or nines) and len(values) > 10 and gap > 2 * np.ptp(middle):
+            nines = np.isin(np.abs(values), _NINES)
+            for at in (0, -1):
+                middle = values[~nines & (values != values[at])]
+                if len(middle) < 10 or not (nines[at] or counts[at] >= 3):
+                    continue
+                if np.abs(values[at] - middle).min() > 2 * np.ptp(middle):
                     said.append(
                         f"{name!r} is {values[at]:g} in {counts[at]} rows, far from all its other "
                         "values: a code for missing ones? Remove these rows (--missing)."
@@ -98,6 +100,14 @@ def read_environments(
     table = read_table(path, encoding)
     require_columns(table, [column], path)
     chosen = list(features or [name for name in table.columns if name != column])
+    require_columns(table, chosen, path)
+    for name in chosen:
+        if not pd.to_numeric(table[name], errors="coerce").notna().any():
+            comma = table[name].str.fullmatch(r"[-+]?\d+,\d+").all()
+            way = "write decimals with a point" if comma else "leave it out with features=[...]"
+            raise ValueError(
+                f"{path}: the column {name!r} holds no number, but {table[name].iloc[0]!r}: {way}"
+            )
     X = numbers(table, chosen, path)
     return from_arrays(X, table[column].tolist(), base, source=str(path), columns=chosen)
 
@@ -112,8 +122,11 @@ def from_arrays(
 ) -> EnvironmentTable:
     """Return observations (samples, d_x) and the names of their environments as a table.
 
-    `source` is what errors call the data, `columns` are names of X's columns.
+    `source` is what errors call the data, `columns` are names of X's columns, by default those that
+    a DataFrame has.
     """
+    if isinstance(X, pd.DataFrame) and not columns:
+        columns = [str(name) for name in X.columns]
     points, labels = as_points(X, "X"), [str(name).strip() for name in environment]
     if columns and (len(columns) != points.shape[1] or len({*columns}) != len(columns)):
         raise ValueError(

@@ -138,7 +138,10 @@ def _read(args: argparse.Namespace) -> tuple[pd.DataFrame, list[str], int]:
 
 
 def _load_rows(path: Path) -> pd.DataFrame:
-    """Read a table: CSV as text, and parquet, npy or safetensors with one array as they are."""
+    """Read a table: CSV as text, and parquet, npy or safetensors with one array as they are.
+
+    The index is that of `read_table`, a row's number in the file minus 2; only CSV has a header.
+    """
     kind = path.suffix.lower()
     if kind == ".csv":
         return read_table(path)
@@ -151,10 +154,11 @@ def _load_rows(path: Path) -> pd.DataFrame:
     except Exception as error:  # the reader's own
         raise ValueError(f"{path} cannot be read as a table ({error}): save it as CSV") from error
     if kind == ".parquet":
-        return found.rename(columns=str).reset_index(drop=True)
+        found = found.rename(columns=str)
+        return found.set_index(np.arange(len(found)) - 1)
     if found.ndim != 2:
         raise ValueError(f"{path} has shape {found.shape}: a table is (rows, columns)")
-    return pd.DataFrame(found).rename(columns="x{}".format)
+    return pd.DataFrame(found, index=np.arange(len(found)) - 1).rename(columns="x{}".format)
 
 
 def _only_array(path: Path) -> Array:

@@ -1,5 +1,6 @@
 """A reader's table of environments: what is learned, what is warned of, and what is refused."""
 
+import re
 import runpy
 from pathlib import Path
 
@@ -96,6 +97,7 @@ def test_columns_that_are_no_measurements_are_named(learned):
         row=np.arange(len(X)),
         within=np.tile(np.arange(400) * 0.5, 5),
         id=rng.permutation(len(X)) + 10**6,
+        time=1.6e9 + np.cumsum(rng.exponential(size=len(X))),
         count=rng.poisson(3, len(X)),
         sex=rng.integers(2, size=len(X)),
         lognormal=rng.lognormal(size=len(X)),
@@ -104,7 +106,7 @@ def test_columns_that_are_no_measurements_are_named(learned):
     odd.loc[7:9, "sensor_2"] = 9999
     said = from_arrays(odd, labels, "any", columns=list(odd)).suspicious_columns()
     assert [line.split()[0] for line in said] == [
-        "'sensor_1'", "'sensor_2'", "'row'", "'within'", "'id'",
+        "'sensor_1'", "'sensor_2'", "'row'", "'within'", "'id'", "'time'",
     ]  # fmt: skip
     assert "-999 in 5 rows" in said[0]
     assert "9999 in 3 rows" in said[1]
@@ -120,6 +122,17 @@ def test_a_single_code_of_nines_is_named_and_a_single_far_value_is_not(code):
     assert said.startswith(f"'a' is {code} in 1 rows, far from all its other values")
 
 
+def test_several_codes_in_one_column_do_not_hide_each_other():
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    X[3, 0], X[4, 0], X[5:8, 1], X[8, 1] = -9999, 9999, 999, 99
+    said = from_arrays(X, ["any", "dark"] * 40, "any").suspicious_columns()
+    assert [line.split(", far")[0] for line in said] == [
+        "'column 1' is -9999 in 1 rows",
+        "'column 1' is 9999 in 1 rows",
+        "'column 2' is 999 in 3 rows",
+    ]
+
+
 def test_a_lognormal_column_is_read_without_an_override(tmp_path):
     rng = np.random.default_rng(0)
     rows = pd.DataFrame({"environment": ["any", "dark"] * 1000, "a": rng.lognormal(0, 2.5, 2000)})
@@ -132,6 +145,8 @@ def test_a_lognormal_column_is_read_without_an_override(tmp_path):
 def test_names_of_columns_and_environments_are_checked():
     with pytest.raises(ValueError, match=r"each of X's 2 columns its own name"):
         from_arrays(np.eye(80)[:, :2], ["any", "dark"] * 40, "any", columns=["a", "a"])
+    frame = pd.DataFrame(np.eye(80)[:, :2], columns=["a", "b"])
+    assert from_arrays(frame, ["any", "dark"] * 40, "any").columns == ["a", "b"]
     for missing in (np.nan, None, ""):
         with pytest.raises(ValueError, match="environment of row 2 of the data is missing"):
             from_arrays(np.eye(80)[:, :2], ["any", missing] * 40, "any")
@@ -183,6 +198,14 @@ GOOD = "environment,a,b\n" + "any,1,2\nany,2,1\ndark,3,1\ndark,1,4\n" * 20
         (GOOD + "dark,,1\n", ["column 'a', row 82", "missing ('')", "1 of 81"]),
         (GOOD.replace("a,b\n", "a,b\n\n\n") + "dark,,1\n", ["column 'a', row 84", "1 of 81"]),
         (GOOD + "dark,NaN,1\n", ["row 82", "missing ('NaN')", "Remove these rows"]),
+        (
+            re.sub(r"(any|dark),\d", r"\1,red", GOOD),
+            ["column 'a' holds no number, but 'red'", "leave it out with features"],
+        ),
+        (
+            re.sub(r"(any|dark),(\d)", r'\1,"\2,5"', GOOD),
+            ["column 'a'", "'1,5'", "decimals with a point"],
+        ),
         (GOOD + "dark,seven,1\n", ["row 82", "no number: 'seven'"]),
         (GOOD + "dark,1e300,1\n", ["row 82", "1e+300 is huge", "median 2"]),
         (GOOD + "dark,999999,1\n", ["row 82", "999999 is huge", "missing value"]),

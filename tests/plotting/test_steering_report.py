@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import sys
 
@@ -21,7 +22,11 @@ from conceptnb.steering.small_models import load_small_model
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("steer")
     corpus, model, tokenizer = load_small_model("no-source")
-    questions = corpus.questions()[::3]
+    odd = ("$\\frac{x$", "_{")  # categories with half a formula are drawn as they are
+    questions = [
+        dataclasses.replace(question, category=odd[k % 2])
+        for k, question in enumerate(corpus.questions()[::3])
+    ]
     write_questions(questions, folder / "questions.csv")
     model.save_pretrained(folder / "model")
     tokenizer.save_pretrained(folder / "model")
