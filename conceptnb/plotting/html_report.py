@@ -66,8 +66,9 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     notes += table.suspicious_columns()
     print(*(f"warning: {line}\n" for line in notes), sep="", end="", flush=True)
     report = learn_concepts(
-        table, looked_for, encoder=args.encoder, components=args.components, seed=args.seed
-    )
+        table, looked_for, encoder=args.encoder, components=args.components,
+        starts=args.starts, seed=args.seed,
+    )  # fmt: skip
     report.learner.save(args.out / "concepts.safetensors")
     code = _fill("apply.txt", columns=table.columns, concepts=report.concepts)
     found = pd.DataFrame(report.valuations, columns=report.concepts)
@@ -82,7 +83,7 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
         _shown(report),
         title=f"Concepts learned from {source}",
         lead=f"{len(table.X):,} rows of {table.X.shape[1]} columns, in {len(table.names)} "
-        f"environments; the base is {table.names[0]}. Learned in "
+        f"environments; the base is {table.names[0]!r}. Learned in "
         f"{report.learner._fit.whitening.matrix.shape[-1]} dimensions.",  # type: ignore[union-attr]
         warnings=report.warnings,
         not_yet_said=found_since,

@@ -54,6 +54,7 @@ def test_the_report_is_whole_and_each_question_has_its_scores(made):
     folder, questions, *_ = made
     page = (folder / "out" / "report.html").read_text(encoding="utf-8")
     assert f"{len(questions)} questions: MC1 is known" in page
+    assert "<h1>model steered by questions.csv</h1>" in page  # and no path
     assert "<script" not in page and "http" not in page.split("<svg")[0]
     scores = pd.read_csv(folder / "out" / "questions.csv")
     assert list(scores["question"]) == [q.text for q in questions]
