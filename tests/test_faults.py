@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import importlib
 import json
 import logging
 import os
@@ -20,6 +21,7 @@ import yaml
 from conceptnb import results
 from conceptnb.cli import COMMANDS, _in_one_line, main
 from conceptnb.core.example_data import write_environments
+from conceptnb.studies import runner
 
 ROOT = Path(__file__).resolve().parents[1]
 ADDRESS = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["repository-code"]
@@ -282,7 +284,10 @@ def test_arguments_are_refused_before_torch_is_imported(folder):
     faults = [
         *(typed(words, *BAD[words][0]) for words in WORDS),
         *(typed(words, "--out", "file/x.safetensors") for words in WRITERS),
-        *([*words.split(), "--nonsense"] for words in WORDS if words not in STUDIES),
+        *([*words.split(), "--nonsense"] for words in WORDS),
+        ["reproduce", "clip", "--split", "thirds"],
+        ["reproduce", "steering-real-matrices", "--split-seeds", "one"],
+        ["reproduce", "steering", "--alpha", "much"],
         *([*words.split(), *more] for words, more, _ in MISSING if words not in STUDIES),
         *(typed(words, "--checkpoints", "file") for words in STUDIES),
         ["learn", "beans.csv", "--out", "r", "--base", "none"],
@@ -305,6 +310,21 @@ def test_arguments_are_refused_before_torch_is_imported(folder):
     assert done.returncode == 0, done.stderr
     assert len(done.stderr.splitlines()) == len(faults)
     assert np.char.startswith(done.stderr.splitlines(), "conceptnb ").all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", runner.STUDIES)
+def test_options_read_from_sources_are_those_of_the_study(name):
+    """No stricter than the study's own parser, which has the last word."""
+    whole = argparse.ArgumentParser(add_help=False)
+    module = runner.STUDIES[name]["module"]
+    importlib.import_module(module).STUDY.add_options(whole)
+    read = runner._declared(runner._source_of(module))._option_string_actions
+    for action in whole._actions:
+        found = read[action.option_strings[0]]
+        assert (found.nargs, type(found)) == (action.nargs, type(action))
+        assert found.type in (action.type, str, None)
+        assert found.choices is None or [*found.choices] == [*action.choices]
 
 
 @pytest.mark.parametrize(

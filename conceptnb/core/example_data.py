@@ -1,4 +1,4 @@
-"""Data to try the other modules on: synthetic, made here, and said so where they are shown."""
+"""Data to try the other modules on: where they are synthetic, this is said where they are shown."""
 
 from pathlib import Path
 
@@ -30,11 +30,43 @@ def write_environments(path: str | Path, rows: int = 400, seed: int = 2) -> pd.D
     by six sensors through a random linear mixing. Five environments of `rows` rows each: any beans,
     and four kinds of looking for something.
     """
-    valuations, X, environment = _draw(np.random.default_rng(seed), rows, sensors=6)
+    valuations, X, environment = draw_environments(np.random.default_rng(seed), rows, sensors=6)
     frame = pd.DataFrame(X, columns=[f"sensor_{k}" for k in range(1, 7)])
     frame.insert(0, "environment", np.array(["any", *LOOKED_FOR])[environment])
     frame.to_csv(path, index=False)
     return pd.DataFrame(valuations, columns=["roast", "acidity"])
+
+
+def write_digits(path: str | Path, rows: int = 600, seed: int = 0) -> pd.DataFrame:
+    """Write scikit-learn's digits as a table of environments; return what they select by.
+
+    A row is a scan of 8 x 8 pixels. Environments of `rows` rows look for much or little *ink*, and
+    for a large or small *height*, the share of it in the upper half, with the noise of Definition
+    2: values of one standard deviation, noise of a quarter of its variance. The base has 900 rows.
+    """
+    from sklearn.datasets import load_digits  # noqa: PLC0415 - this table alone
+
+    X, rng = load_digits().data, np.random.default_rng(seed)
+    ink = X.sum(axis=1)
+    measured = pd.DataFrame({"ink": ink, "height": X[:, :32].sum(axis=1) / ink})
+    standard = (measured - measured.mean()) / measured.std()
+    chosen, names = [rng.permutation(len(X))[:900]], ["any"] * 900
+    sought = {
+        "dark": ("ink", 1),
+        "light": ("ink", -1),
+        "high": ("height", 1),
+        "low": ("height", -1),
+    }
+    for name, (of, value) in sought.items():
+        weight = np.exp(-2 * (standard[of] - value) ** 2)
+        chosen.append(rng.choice(len(X), rows, replace=False, p=weight / weight.sum()))
+        names += [name] * rows
+    order = np.concatenate(chosen)
+    frame = pd.DataFrame(X[order]).add_prefix("pixel_")
+    frame = frame.loc[:, frame.nunique() > 1]
+    frame.insert(0, "environment", names)
+    frame.to_csv(path, index=False)
+    return measured.iloc[order].reset_index(drop=True)
 
 
 def write_images(folder: str | Path, images: int = 480, seed: int = 0) -> None:
@@ -67,16 +99,20 @@ def write_images(folder: str | Path, images: int = 480, seed: int = 0) -> None:
     pd.DataFrame(rows).to_csv(out / "labels.csv", index=False)
 
 
-def _draw(
-    rng: np.random.Generator, rows: int, sensors: int
+def draw_environments(
+    rng: np.random.Generator, rows: int, sensors: int, *, equal: bool = False
 ) -> tuple[Array, Array, NDArray[np.intp]]:
-    """Return valuations (samples, 2), readings (samples, sensors) and environments, the base 0."""
+    """Return valuations (samples, 2), readings (samples, sensors) and environments, the base 0.
+
+    Where `equal`, roast was looked for at one valuation only, against Assumption 4.
+    """
     base, atoms = random_mixture(4, rng), random_atoms(2, 4, rng)
     centre = base.sample(4000, rng) @ atoms.T
     low, high = np.percentile(centre, [25, 75], axis=0)
+    light = high[0] if equal else low[0]
     design = EnvironmentDesign(
         [[0], [0], [1], [0, 1]],
-        [[high[0]], [low[0]], [high[1]], [high[0], low[1]]],
+        [[high[0]], [light], [high[1]], [high[0], low[1]]],
         float(0.15 * centre.var()),
     )
     Z, environment = sample_environments(base, design, atoms, rows, rng, n_base=rows)

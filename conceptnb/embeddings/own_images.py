@@ -17,7 +17,7 @@ from scipy.stats.contingency import association
 from sklearn.decomposition import PCA
 
 from conceptnb.core.table_files import read_table, require_columns
-from conceptnb.core.validation import Array, as_points
+from conceptnb.core.validation import Array, as_count, as_points
 from conceptnb.embeddings.directions.estimator import ConceptDirections
 from conceptnb.embeddings.directions.factor_report import FactorReport, report_factors
 
@@ -35,6 +35,7 @@ def read_images(
     column: str = "file",
     factors: Sequence[str] | None = None,
     encoding: str = "utf-8-sig",
+    size: int | None = None,
 ) -> tuple[Images, pd.DataFrame]:
     """Read the images in a folder that a CSV file names, one per row, with their labels.
 
@@ -46,6 +47,9 @@ def read_images(
         The column with names of files, relative to `folder`.
     factors : sequence of str, optional
         The columns with labels; all others by default.
+    size : int, optional
+        Pixels of the square that each image is cropped in the middle and scaled to, such as an
+        encoder's input. Without it all images must have one size already.
 
     Returns
     -------
@@ -59,6 +63,8 @@ def read_images(
         If a file is missing or no image, sizes are mixed, a label is missing, or a factor takes
         one value only or has a value of very few images; names file, column and row.
     """
+    if size is not None:
+        as_count(size, "size")
     if labels is None:
         files = sorted(path.name for path in Path(folder).iterdir() if path.is_file())
         table = chosen = pd.DataFrame({column: files})
@@ -78,12 +84,12 @@ def read_images(
         )
     found: list[Images] = []
     for row, name in zip(table.index + 2, table[column], strict=True):
-        found.append(_read_image(Path(folder) / name, f"{source}, row {row}"))
+        found.append(_read_image(Path(folder) / name, f"{source}, row {row}", size))
         if found[-1].shape != found[0].shape:
             sizes = [f"{image.shape[1]} x {image.shape[0]}" for image in (found[0], found[-1])]
             raise ValueError(
                 f"{source}, row {row}: {name} is {sizes[1]} pixels, the images before are "
-                f"{sizes[0]}. Scale or crop all to one size first"
+                f"{sizes[0]}. Crop and scale all to one size (--size, or size=...)"
             )
     if not found:
         raise ValueError(f"{folder} holds no images")
@@ -147,14 +153,14 @@ def _check_factors(labels: pd.DataFrame, where: str = "labels, ") -> None:
             )
 
 
-def _read_image(path: Path, where: str) -> Images:
+def _read_image(path: Path, where: str, size: int | None) -> Images:
     """Return one image as 8-bit RGB, turned as its EXIF says; transparency is dropped."""
     if not path.is_file():
         raise ValueError(f"{where}: there is no file {path}; is `folder` the right one?")
     try:
         with Image.open(path) as image:
             frames = getattr(image, "n_frames", 1)
-            upright = np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
+            upright = ImageOps.exif_transpose(image).convert("RGB")
     except (OSError, SyntaxError, UnidentifiedImageError) as error:
         raise ValueError(
             f"{where}: {path} cannot be read as an image ({type(error).__name__}). Open it in a "
@@ -162,7 +168,8 @@ def _read_image(path: Path, where: str) -> Images:
         ) from None
     if frames > 1:
         raise ValueError(f"{where}: {path} has {frames} frames: save the one that is meant as PNG")
-    return upright
+    fitted = upright if size is None else ImageOps.fit(upright, (size, size))
+    return np.asarray(fitted)
 
 
 def pixel_components(images: Images, n_components: int = 30) -> Array:

@@ -27,7 +27,7 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     save_directions(directions, args.out / "directions.safetensors", components)
     template = "apply_embeddings.txt" if args.data.is_file() else "apply_images.txt"
     load = "from conceptnb.embeddings.clip import load_clip\n" if args.encoder else ""
-    code = _fill(template, embed=read, load=load)
+    code = _fill(template, embed=read, load=load, size=args.size)
     first = next(iter(report.factors.values()))
     values = labels.assign(half=np.where(np.isin(np.arange(len(Z)), first.test), "judged", "fit"))
     for name, found in report.factors.items():
@@ -74,7 +74,7 @@ def _read(args: argparse.Namespace) -> tuple[Array, pd.DataFrame, PCA | None, st
         except ValueError as error:
             raise ValueError(f"{args.data}: an embedding is numbers alone ({error})") from None
     images, labels = read_images(
-        args.data, args.labels, column=args.file_column, factors=args.factors
+        args.data, args.labels, column=args.file_column, factors=args.factors, size=args.size
     )
     if args.encoder:
         from conceptnb.embeddings.clip import load_clip  # noqa: PLC0415 - brings torch

@@ -66,8 +66,9 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     notes += table.suspicious_columns()
     print(*(f"warning: {line}\n" for line in notes), sep="", end="", flush=True)
     report = learn_concepts(
-        table, looked_for, encoder=args.encoder, components=args.components, seed=args.seed
-    )
+        table, looked_for, encoder=args.encoder, components=args.components,
+        starts=args.starts, seed=args.seed,
+    )  # fmt: skip
     report.learner.save(args.out / "concepts.safetensors")
     code = _fill("apply.txt", columns=table.columns, concepts=report.concepts)
     found = pd.DataFrame(report.valuations, columns=report.concepts)
@@ -82,7 +83,7 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
         _shown(report),
         title=f"Concepts learned from {source}",
         lead=f"{len(table.X):,} rows of {table.X.shape[1]} columns, in {len(table.names)} "
-        f"environments; the base is {table.names[0]}. Learned in "
+        f"environments; the base is {table.names[0]!r}. Learned in "
         f"{report.learner._fit.whitening.matrix.shape[-1]} dimensions.",  # type: ignore[union-attr]
         warnings=report.warnings,
         not_yet_said=found_since,
@@ -138,7 +139,10 @@ def _read(args: argparse.Namespace) -> tuple[pd.DataFrame, list[str], int]:
 
 
 def _load_rows(path: Path) -> pd.DataFrame:
-    """Read a table: CSV as text, and parquet, npy or safetensors with one array as they are."""
+    """Read a table: CSV as text, and parquet, npy or safetensors with one array as they are.
+
+    The index is that of `read_table`, a row's number in the file minus 2; only CSV has a header.
+    """
     kind = path.suffix.lower()
     if kind == ".csv":
         return read_table(path)
@@ -151,10 +155,11 @@ def _load_rows(path: Path) -> pd.DataFrame:
     except Exception as error:  # the reader's own
         raise ValueError(f"{path} cannot be read as a table ({error}): save it as CSV") from error
     if kind == ".parquet":
-        return found.rename(columns=str).reset_index(drop=True)
+        found = found.rename(columns=str)
+        return found.set_index(np.arange(len(found)) - 1)
     if found.ndim != 2:
         raise ValueError(f"{path} has shape {found.shape}: a table is (rows, columns)")
-    return pd.DataFrame(found).rename(columns="x{}".format)
+    return pd.DataFrame(found, index=np.arange(len(found)) - 1).rename(columns="x{}".format)
 
 
 def _only_array(path: Path) -> Array:

@@ -1,8 +1,9 @@
 """Figures of reports on a reader's own data."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from conceptnb.plotting._style import (
@@ -21,7 +22,12 @@ if TYPE_CHECKING:
     from conceptnb.learning.environment_tables import ConceptReport
     from conceptnb.steering.own_questions import SteeringReport
 
+_AS_TYPED: Any = {
+    "text.parse_math": False
+}  # names are the reader's own, and may hold half a formula
 
+
+@rc_context(_AS_TYPED)
 @styled
 def valuations_by_environment(report: "ConceptReport") -> "Figure":
     """Draw quartiles of every valuation by environment, filled where it looked for the concept."""
@@ -41,14 +47,14 @@ def valuations_by_environment(report: "ConceptReport") -> "Figure":
             ax.plot(middle, e, "o", color=colour, markerfacecolor=face, markersize=7)
         middle = np.median(learned[table.environment == 0, k])
         ax.axvline(middle, color=INK, linewidth=0.8, linestyle=":")
-        ax.set(xlabel="learned valuation")
-        ax.set_title(concept, parse_math=False)
+        ax.set(title=concept, xlabel="learned valuation")
         ax.grid(axis="y", visible=False)
-    axes[0, 0].set_yticks(places, table.names, parse_math=False)
+    axes[0, 0].set_yticks(places, table.names)
     axes[0, 0].invert_yaxis()
     return figure
 
 
+@rc_context(_AS_TYPED)
 @styled
 def valuations_by_value(report: "DirectionReport") -> "Figure":
     """Draw the valuations of held-out images along each factor's direction, by value."""
@@ -67,6 +73,7 @@ def valuations_by_value(report: "DirectionReport") -> "Figure":
     return figure
 
 
+@rc_context(_AS_TYPED)
 def choices_by_category(report: "SteeringReport") -> "Figure":
     """Draw the share of questions answered truly (MC1), by category and technique."""
     category = np.array([question.category or "all" for question in report.questions])

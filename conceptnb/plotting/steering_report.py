@@ -42,7 +42,8 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
         model=args.model,
         learned=f"mass mean shift, {args.heads} heads, alpha {args.alpha:g}",
     )
-    place = str(Path(args.model).resolve()) if Path(args.model).exists() else args.model
+    path = Path(args.model).resolve()
+    place, name = (str(path), path.name) if path.exists() else (args.model, args.model)
     code = _fill("apply_steering.txt", model=repr(place), prompt=_PROMPTS[args.prompt])
     write_text(args.out / "questions.csv", report.by_question().to_csv(index=False))
     summary = report.summary()
@@ -55,7 +56,7 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
         _FILES,
         "report_steering.html",
         {"summary": summary, "figure": (choices_by_category(report), alt)},
-        title=f"{args.model} steered by {args.questions.name}",
+        title=f"{name} steered by {args.questions.name}",
         lead=f"{len(questions):,} questions, in two halves: each was scored by what the other "
         f"half taught. {args.heads} heads, strength {args.alpha:g}; best probe of a head "
         f"{report.probe_accuracy.max():.2f} (chance 0.5).",

@@ -20,6 +20,7 @@ from conceptnb.results.provenance import changes, closure
 from conceptnb.results.show import Table
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
+_SHIPPED = Path(__file__).with_name("tables")  # of an installed package: see setup.py
 _SHOWN_ROWS = 15  # more than the paper's longest table has; the file holds them all
 _VERSIONS = ("numpy", "scipy", "scikit-learn", "torch", "open_clip_torch", "transformers")
 
@@ -111,15 +112,19 @@ def _cpu_info() -> dict[str, str]:
 
 
 def load(name: str, where: Path | None = None) -> Result:
-    """Read the computed table of a name, in `folder` or elsewhere; FileNotFoundError if none is."""
-    path = (where or folder()) / f"{name}.json"
-    if not path.is_file():
+    """Read the computed table of a name, in `where` alone, or in `folder` or else as shipped.
+
+    FileNotFoundError if there is none.
+    """
+    places = [where] if where else [folder(), _SHIPPED]
+    found = [path for place in places if (path := place / f"{name}.json").is_file()]
+    if not found:
         present = ", ".join(names(where)) or "none"
         raise FileNotFoundError(
             f"{name!r} is not among the computed tables ({present}): run "
             "`conceptnb reproduce --help` to see which command computes it"
         )
-    return read(path)
+    return read(found[0])
 
 
 def read(path: Path) -> Result:
@@ -133,8 +138,9 @@ def read(path: Path) -> Result:
 
 
 def names(where: Path | None = None) -> list[str]:
-    """Return the names of the tables that have been computed."""
-    return sorted(path.stem for path in (where or folder()).glob("*.json"))
+    """Return the names of the tables that `load` finds."""
+    places = [where] if where else [folder(), _SHIPPED]
+    return sorted({path.stem for place in places for path in place.glob("*.json")})
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ killed run to go on, and writes one file with its provenance. Workers and backen
 """
 
 import argparse
+import ast
 import contextlib
 import hashlib
 import importlib
@@ -125,7 +126,7 @@ def reproduce(name: str, words: Sequence[str]) -> int:
 
     A file that another command has made is not replaced: FileExistsError.
     """
-    _refuse_before_loading(words)
+    _refuse_before_loading(name, words)
     study, args = _parse(name, words)
     plans = study.plans(args)
     if args.out and len(plans) > 1:
@@ -215,11 +216,13 @@ def _known(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     return parser.parse_known_args(list(words))
 
 
-def _refuse_before_loading(words: Sequence[str]) -> None:
+def _refuse_before_loading(name: str, words: Sequence[str]) -> None:
     """Refuse what can be seen to be wrong before a study is imported, which may bring torch."""
     args, rest = _known(words)
     if {"-h", "--help"} & {*rest}:
         return
+    if source := _source_of(STUDIES.get(name, {}).get("module", "")):
+        _declared(source).parse_args(list(words))
     if args.jobs < 1:
         raise ValueError(f"--jobs must be at least 1, got {args.jobs}")
     if args.scheduler and args.backend != "dask":
@@ -228,6 +231,42 @@ def _refuse_before_loading(words: Sequence[str]) -> None:
         _check_out(args.out, args.force)
     if args.checkpoints is not None:
         _check_out(args.checkpoints / "x", replace=True, option="--checkpoints")
+
+
+def _declared(own: str) -> argparse.ArgumentParser:
+    """Return options as the source of a study declares them, or a study that it imports from.
+
+    Nothing is imported. What is no plain value there, such as choices from a constant, is left to
+    the study's own parser, and so are options of others that it has not.
+    """
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.error = refuse  # type: ignore[method-assign]
+    _add_options(parser)
+    imported = re.findall(r"from (conceptnb\.studies\.\w+) import", own)
+    for source in (own, *map(_source_of, imported)):
+        for node in ast.walk(ast.parse(source)):
+            match node:
+                case ast.Call(ast.Attribute(attr="add_argument"), [ast.Constant(str(option))]):
+                    if option not in parser._option_string_actions:
+                        parser.add_argument(option, **_plain(node.keywords))
+    return parser
+
+
+def _source_of(module: str) -> str:
+    file = Path(__file__).parents[2].joinpath(*module.split(".")).with_suffix(".py")
+    return file.read_text(encoding="utf-8") if file.is_file() else ""
+
+
+def _plain(keywords: Sequence[ast.keyword]) -> dict[str, Any]:
+    types: dict[str, Any] = {"int": int, "float": float}
+    found: dict[str, Any] = {}
+    for given in keywords:
+        if given.arg == "type" and isinstance(given.value, ast.Name):
+            found["type"] = types.get(given.value.id, str)
+        elif given.arg in ("nargs", "choices", "action"):
+            with contextlib.suppress(ValueError):
+                found[given.arg] = ast.literal_eval(given.value)
+    return found
 
 
 def _that_matter(words: Sequence[str]) -> list[str]:

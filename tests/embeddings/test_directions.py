@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.utils.estimator_checks import check_estimator
 
 from conceptnb import results
 from conceptnb.embeddings import directions as cd
@@ -428,6 +429,29 @@ def test_directions_do_not_depend_on_the_scale():
         found = cd.ConceptDirections().fit(Z * scale, labels)
         assert abs(cosine(found.directions_[0], expected.directions_[0])) > 1 - 1e-9
         np.testing.assert_array_equal(found.predict(Z * scale), expected.predict(Z))
+
+
+EXPECTED_FAILURES = {
+    "check_fit_score_takes_y": "the arguments of fit are called Z and labels",
+    "check_classifiers_one_label": "a direction needs two values, and one value is refused",
+    "check_fit2d_1sample": "one sample has one value, which is refused as such",
+    "check_classifiers_train": "one dimension does not tell three groups in a plane apart",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", [m for m in cd.METHODS if m != "circular"])
+def test_scikit_learns_estimator_checks(method):
+    outcomes = check_estimator(
+        cd.ConceptDirections(method),
+        expected_failed_checks=EXPECTED_FAILURES,
+        on_skip=None,
+        on_fail=None,
+    )
+    failed = {o["check_name"]: o["exception"] for o in outcomes if o["status"] == "failed"}
+    assert failed == {}
+    stated = {o["check_name"] for o in outcomes if o["status"] == "xfail"}
+    assert stated == set(EXPECTED_FAILURES)  # no exception that is not needed
 
 
 def test_continuous_labels_are_refused_and_valuations_get_names():

@@ -80,7 +80,7 @@ def change(folder, tmp_path, **cells):
     [
         ({"file": "none.png"}, ["row 9", "there is no file", "folder"]),
         ({"file": "text.png"}, ["row 9", "cannot be read as an image", "PNG or JPEG"]),
-        ({"file": "wide.png"}, ["row 9", "30 x 24 pixels", "24 x 24", "Scale or crop"]),
+        ({"file": "wide.png"}, ["row 9", "30 x 24 pixels", "24 x 24", "--size"]),
         ({"size": None}, ["column 'size', row 9", "the label is missing"]),
         ({"size": "huge"}, ["column 'size'", "'huge' has 1 images", "needs 4"]),
     ],
@@ -170,6 +170,22 @@ def test_grey_and_transparent_images_become_rgb(tmp_path):
     pixels, _ = read_images(tmp_path, tmp_path / "labels.csv")
     assert pixels.shape == (8, 5, 5, 3)
     assert (pixels[0, 0, 0] == [51, 102, 153]).all()
+
+
+def test_images_of_several_sizes_are_cropped_and_scaled_to_one(tmp_path):
+    picture = np.zeros((12, 12, 3), np.uint8)
+    picture[:, 6:] = 200
+    for k in range(8):
+        wide = np.pad(picture, [(0, 0), (6 * (k % 2),) * 2, (0, 0)], constant_values=90)
+        Image.fromarray(wide.repeat(2, axis=0).repeat(2, axis=1)).save(tmp_path / f"{k}.png")
+    labels = pd.DataFrame({"file": [f"{k}.png" for k in range(8)], "odd": list("abababab")})
+    labels.to_csv(tmp_path / "labels.csv", index=False)
+    pixels, _ = read_images(tmp_path, tmp_path / "labels.csv", size=6)
+    assert pixels.shape == (8, 6, 6, 3)
+    assert np.ptp(pixels, axis=0).max() < 15  # the margins of 90 are gone, nothing is squeezed
+    assert pixels[0, 0, 0, 0] < 15 and pixels[0, 0, 5, 0] > 185
+    with pytest.raises(ValueError, match="size must be at least 1"):
+        read_images(tmp_path, tmp_path / "labels.csv", size=0)
 
 
 def test_the_template_runs(tmp_path, monkeypatch, capsys):

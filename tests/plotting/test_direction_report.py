@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from PIL import Image
 from safetensors.numpy import save_file
 from sklearn.decomposition import PCA
 
@@ -90,6 +91,29 @@ def test_directions_of_components_are_moved_to_pixels(tmp_path):
     np.testing.assert_array_equal(outside.predict(new), expected)
     with pytest.raises(ValueError, match="12 features"):
         outside.predict(new[:, :5])
+
+
+def test_names_with_half_a_formula_are_drawn_as_they_are(rows):
+    folder, _ = rows
+    labels = pd.read_csv(folder / "labels.csv")[["kind"]].replace("high", "$\\frac{x$")
+    labels.rename(columns={"kind": "$\\sqrt{y$"}).to_csv(folder / "odd.csv", index=False)
+    words = ["directions", str(folder / "Z.npy"), "--labels", str(folder / "odd.csv")]
+    assert main([*words, "--out", str(folder / "odd")]) == 0
+
+
+def test_a_folder_of_images_of_several_sizes(tmp_path, capsys):
+    write_images(tmp_path / "fruit", images=80)
+    with Image.open(tmp_path / "fruit" / "007.png") as image:
+        image.resize((48, 48)).save(tmp_path / "fruit" / "007.png")
+    words = ["directions", str(tmp_path / "fruit"), "--labels", str(tmp_path / "fruit/labels.csv")]
+    words += ["--factors", "ripeness", "--out", str(tmp_path / "out")]
+    assert main(words) == 2
+    assert "48 x 48 pixels" in (said := capsys.readouterr().err) and "--size" in said
+    assert main([*words, "--size", "16"]) == 0
+    (tmp_path / "fruit" / "labels.csv").unlink()
+    kept = pd.read_csv(tmp_path / "out" / "values.csv")
+    found = applied(tmp_path / "out", tmp_path / "fruit")
+    assert (found["ripeness"] == kept["ripeness, read"]).all()
 
 
 def test_a_folder_of_images_by_pixels_and_by_an_encoder(tmp_path):

@@ -228,13 +228,13 @@ def test_gaps_and_columns_without_names_in_a_parquet_file(tmp_path, monkeypatch,
     parquet(monkeypatch, frame)
     assert main(["learn", "mine.parquet", "--out", "r"]) == 2
     said = capsys.readouterr().err
-    assert "mine.parquet, column '1', row 6: 'nan' is no number" in said and "--missing" in said
+    assert "mine.parquet, column '1', row 5: 'nan' is no number" in said and "--missing" in said
     assert main(["learn", "mine.parquet", "--out", "r", "--missing"]) == 0
     assert len(pd.read_csv("r/valuations.csv")) == 79
     for name, part in frame.groupby("environment"):
         np.save(f"{name}.npy", part[[0, 1, 2]].to_numpy())
     assert main(["learn", "any.npy", "dark.npy", "--out", "s"]) == 2
-    assert "any.npy, column 'x1', row 4: 'nan' is no number" in capsys.readouterr().err
+    assert "any.npy, column 'x1', row 3: 'nan' is no number" in capsys.readouterr().err
 
 
 def test_a_real_parquet_file(tmp_path, monkeypatch):

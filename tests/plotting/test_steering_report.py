@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import sys
 
@@ -21,7 +22,11 @@ from conceptnb.steering.small_models import load_small_model
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("steer")
     corpus, model, tokenizer = load_small_model("no-source")
-    questions = corpus.questions()[::3]
+    odd = ("$\\frac{x$", "_{")  # categories with half a formula are drawn as they are
+    questions = [
+        dataclasses.replace(question, category=odd[k % 2])
+        for k, question in enumerate(corpus.questions()[::3])
+    ]
     write_questions(questions, folder / "questions.csv")
     model.save_pretrained(folder / "model")
     tokenizer.save_pretrained(folder / "model")
@@ -49,6 +54,7 @@ def test_the_report_is_whole_and_each_question_has_its_scores(made):
     folder, questions, *_ = made
     page = (folder / "out" / "report.html").read_text(encoding="utf-8")
     assert f"{len(questions)} questions: MC1 is known" in page
+    assert "<h1>model steered by questions.csv</h1>" in page  # and no path
     assert "<script" not in page and "http" not in page.split("<svg")[0]
     scores = pd.read_csv(folder / "out" / "questions.csv")
     assert list(scores["question"]) == [q.text for q in questions]
