@@ -70,7 +70,7 @@ def _runs(corpus: str, model_seed: int, layer: int, wrong: str = "") -> list[Row
     rows = []
     for name, found in answered.items():
         scores = choice_scores(questions, found)
-        row = {"world": corpus, "model_seed": model_seed, "seed": model_seed, "offset": name}
+        row = {"corpus": corpus, "model_seed": model_seed, "seed": model_seed, "offset": name}
         row |= {"mc1": float(scores.mc1.mean()), "mc2": float(scores.mc2.mean())}
         rows.append(row | {"right": "".join(str(int(x)) for x in scores.mc1)})
     return rows
@@ -82,10 +82,10 @@ def _rows(runs: list[Row]) -> list[Row]:
     Intervals are over models and questions, and hold for the four offsets of a corpus together.
     """
     rows = []
-    for (corpus,), own in grouped(runs, ["world"]).items():
+    for (corpus,), own in grouped(runs, ["corpus"]).items():
         right = {name: _right(each) for (name,), each in grouped(own, ["offset"]).items()}
         for name, found in right.items():
-            row: Row = {"world": corpus, "offset": name, "mc1": round(float(found.mean()), 4)}
+            row: Row = {"corpus": corpus, "offset": name, "mc1": round(float(found.mean()), 4)}
             gains = {"gain": _UNSTEERED, "minus_reversed": _REVERSED if name == _OURS else name}
             for column, other in gains.items():
                 three = interval_over_models(found - right[other], together=len(right) - 1)
@@ -102,7 +102,7 @@ def residual_table(rows: Sequence[Row]) -> Table:
 
     return Table(
         [
-            {"corpus": row["world"], "offset": row["offset"], "MC1": f"{row['mc1']:.3f}"}
+            {"corpus": row["corpus"], "offset": row["offset"], "MC1": f"{row['mc1']:.3f}"}
             | {"MC1 gained": written(row["gain"])}
             | {"minus reversed": written(row["minus_reversed"])}
             for row in rows

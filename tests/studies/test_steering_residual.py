@@ -27,7 +27,7 @@ def test_offsets_have_one_norm_and_only_ours_and_its_reverse_make_the_step(rng):
 
 
 def run(name, model, right):
-    whole = {"world": "alike", "model_seed": model, "seed": model, "offset": name, "mc1": 0.0}
+    whole = {"corpus": "alike", "model_seed": model, "seed": model, "offset": name, "mc1": 0.0}
     return whole | {"mc2": 0.0, "right": right}
 
 
