@@ -155,6 +155,23 @@ def test_last_position_under_generate_is_the_prompts_end_then_every_new_token(ll
     assert torch.equal(step_by_step[0, 4:-1].argmax(-1), generated[0, 5:])
 
 
+@pytest.mark.parametrize(
+    "how", [{"prompt_lookup_num_tokens": 2}, {"prefill_chunk_size": 2}, {"assistant_model": True}]
+)
+def test_every_position_is_steered_however_tokens_are_found(llama, how):
+    """Greedy decoding is the same by prompt lookup, in chunks and with an assistant."""
+    ids, steer = tokens(llama, (1, 7)), Intervention(offsets(llama))
+    if "assistant_model" in how:
+        how = {"assistant_model": copy.deepcopy(llama)}  # not steered: it only proposes
+    settings = {"max_new_tokens": 6, "do_sample": False, "pad_token_id": 0, "eos_token_id": None}
+    mask = torch.ones_like(ids)
+    with steer.apply(llama):
+        expected = llama.generate(ids, attention_mask=mask, **settings)
+        found = llama.generate(ids, attention_mask=mask, **settings, **how)
+    assert torch.equal(found, expected)
+    assert not torch.equal(expected, llama.generate(ids, attention_mask=mask, **settings))
+
+
 def test_beams_take_selected_rows(llama):
     ids = tokens(llama)
     steer = Intervention(offsets(llama, batch=2))
