@@ -172,7 +172,7 @@ def test_the_last_position_is_found_under_padding(model, side):
 
 def test_one_layer_alone_is_edited_and_the_model_restored(model):
     ids = torch.tensor(ROWS[1:])
-    before, tokens = logits(model, ids), [ROWS[1]]
+    before, tokens, hooks = logits(model, ids), [ROWS[1]], hooks_of(model)
     plain = residual_at_end(model, tokens)[0, :, 0]
     steer = ResidualIntervention.after(model, 1, np.arange(model.config.hidden_size) / 9)
     seen = []
@@ -190,7 +190,12 @@ def test_one_layer_alone_is_edited_and_the_model_restored(model):
     with pytest.raises(RuntimeError, match="midway"), steer.apply(model):
         raise RuntimeError("midway")
     assert torch.equal(logits(model, ids), before)
-    assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+    assert hooks_of(model) == hooks
+
+
+def hooks_of(model):
+    """Return the hooks of each module: other tests may have left theirs."""
+    return [(*m._forward_hooks, *m._forward_pre_hooks) for m in model.modules()]
 
 
 @torch.no_grad()
