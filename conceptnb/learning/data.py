@@ -179,4 +179,8 @@ def _check_targets(targets: ArrayLike, m: int) -> np.ndarray:
         raise ValueError(
             "targets has a column without True: no environment conditions on that concept"
         )
+    if not mask.any(axis=1).all():
+        raise ValueError(
+            "targets has a row without True: leave out an environment that conditions on no concept"
+        )
     return mask

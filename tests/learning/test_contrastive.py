@@ -265,6 +265,7 @@ def test_a_fit_in_parts_is_judged_on_rows_that_it_did_not_see():
         ({"targets": [[0.5, 1.0], [1.0, 0.0], [0.0, 1.0]]}, "True and False, or 1 and 0"),
         ({"targets": [[np.nan, 1.0], [1.0, 0.0], [0.0, 1.0]]}, "True and False, or 1 and 0"),
         ({"targets": [[1, 0]] * 3}, "column without True"),
+        ({"targets": [[1, 0], [0, 1], [0, 0]]}, "row without True"),
         ({"recipe": replace(AUTHORS, held_out=1.0)}, "held_out must lie"),
         ({"seeds": [1, 2]}, "seeds has 2 entries for 1 problems"),
         ({"environment": np.array([0, 2, 2])}, r"got the values \[0, 2\]"),
