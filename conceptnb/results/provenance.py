@@ -28,11 +28,13 @@ _SET_ASIDE = (
     "conceptnb.studies.runner",
 )
 """What stores, draws and schedules: it computes no number of a table."""
-_PURE = {
+_FUNCTIONS = {
     *("abs", "all", "any", "enumerate", "float", "frozenset", "getattr", "hasattr", "int"),
     *("isinstance", "len", "max", "min", "set", "sorted", "str", "sum", "tuple", "type"),
 }
-"""Functions, and methods of arrays, that a check may call, beside those of `np` and `math`."""
+"""Functions that a check may call, beside those of `np` and `math`."""
+_METHODS = {"all", "any", "max", "min", "sum"}
+"""Methods, of arrays, that a check may call."""
 
 
 def closure(modules: Sequence[str], root: Path = _ROOT) -> dict[str, str]:
@@ -154,10 +156,12 @@ def _is_pure(node: ast.AST) -> bool:
     match node:
         case ast.NamedExpr() | ast.Await() | ast.Yield() | ast.YieldFrom():
             return False
+        case ast.Call(func=ast.Name(id=function)):
+            return function in _FUNCTIONS
         case ast.Call(func=function):
             called = ast.unparse(function)
             numeric = called.startswith(("np.", "math.")) and "random" not in called
-            return numeric or called.split(".")[-1] in _PURE
+            return numeric or (isinstance(function, ast.Attribute) and function.attr in _METHODS)
     return True
 
 

@@ -102,6 +102,8 @@ CHECK = "    if {}:\n        raise {}\n"
         (CHECK.format("(r := 2) < 0", "ValueError('r')"), True),
         (CHECK.format("rng.uniform() < 0", "ValueError('r')"), True),
         (CHECK.format("np.random.uniform() < 0", "ValueError('r')"), True),
+        (CHECK.format("len(set(r)) < 2 or r.any()", "ValueError('r')"), False),
+        (CHECK.format("r.set(2) or cache.type(r)", "ValueError('r')"), True),
         ("    if r < 0:\n        r = 1\n", True),
     ],
 )
