@@ -111,8 +111,15 @@ def save_directions(
             planes = planes + A @ components.mean_
         arrays[f"{name}/directions"] = np.ascontiguousarray(A)
         arrays[f"{name}/planes"] = np.ascontiguousarray(planes)
+        arrays[f"{name}/variance"] = np.array(concept.variance_)
     classes = {name: concept.classes_.tolist() for name, concept in directions.items()}
-    save_file(arrays, str(path), {"classes": json.dumps(classes)})
+    columns = {
+        name: concept.feature_names_in_.tolist()
+        for name, concept in directions.items()
+        if components is None and hasattr(concept, "feature_names_in_")
+    }
+    about = {"classes": json.dumps(classes), "columns": json.dumps(columns)}
+    save_file(arrays, str(path), about)
 
 
 def load_directions(path: str | Path) -> dict[str, ConceptDirections]:
@@ -120,12 +127,16 @@ def load_directions(path: str | Path) -> dict[str, ConceptDirections]:
     found = {}
     try:
         with safe_open(str(path), "np") as file:
-            for name, classes in json.loads(file.metadata()["classes"]).items():
+            about = {key: json.loads(value) for key, value in (file.metadata() or {}).items()}
+            for name, classes in about["classes"].items():
                 A = file.get_tensor(f"{name}/directions")
                 found[name] = concept = ConceptDirections(n_components=len(A))
                 concept.directions_, concept.planes_ = A, file.get_tensor(f"{name}/planes")
                 concept.classes_, concept.n_features_in_ = np.asarray(classes), A.shape[1]
-    except (SafetensorError, KeyError, TypeError) as error:
+                concept.variance_ = float(file.get_tensor(f"{name}/variance"))
+                if name in about["columns"]:
+                    concept.feature_names_in_ = np.array(about["columns"][name], dtype=object)
+    except (SafetensorError, KeyError, TypeError, json.JSONDecodeError) as error:
         raise ValueError(f"{path} holds no directions: {error}") from None
     return found
 

@@ -32,6 +32,7 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     values = labels.assign(half=np.where(np.isin(np.arange(len(Z)), first.test), "judged", "fit"))
     for name, found in report.factors.items():
         values[f"{name}, read"] = found.concept.predict(Z)
+        values[f"{name}, probability"] = found.concept.predict_proba(Z).max(axis=1).round(4)
     write_text(args.out / "values.csv", values.to_csv(index=False))
     from conceptnb.plotting.reports import valuations_by_value  # noqa: PLC0415 - matplotlib
 

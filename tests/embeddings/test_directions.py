@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import check_estimator
@@ -429,6 +430,51 @@ def test_directions_do_not_depend_on_the_scale():
         found = cd.ConceptDirections().fit(Z * scale, labels)
         assert abs(cosine(found.directions_[0], expected.directions_[0])) > 1 - 1e-9
         np.testing.assert_array_equal(found.predict(Z * scale), expected.predict(Z))
+
+
+def test_probabilities_are_those_of_linear_discriminant_analysis():
+    Z, labels = embedding(400, 5, 4, seed=1)
+    rows = np.concatenate([np.flatnonzero(labels == k)[:60] for k in range(4)])
+    ours = cd.ConceptDirections(n_components=3, shrinkage=0).fit(Z[rows], labels[rows])
+    theirs = LinearDiscriminantAnalysis(solver="eigen", shrinkage=0).fit(Z[rows], labels[rows])
+    np.testing.assert_allclose(ours.variance_, 1)
+    np.testing.assert_allclose(ours.predict_proba(Z), theirs.predict_proba(Z), atol=1e-6)
+
+
+@pytest.mark.parametrize("method", cd.METHODS)
+def test_what_is_predicted_is_most_probable(method):
+    Z, labels = embedding(300, 6, 4, seed=2)
+    names = np.array(["c", "a", "d", "b"])[labels]
+    fitted = cd.ConceptDirections(method, n_components=1 + (method == "circular")).fit(Z, names)
+    probable = fitted.predict_proba(Z)
+    np.testing.assert_allclose(probable.sum(axis=1), 1)
+    np.testing.assert_array_equal(fitted.classes_[probable.argmax(axis=1)], fitted.predict(Z))
+    halfway = (fitted.planes_[0] + fitted.planes_[1]) / 2 @ np.linalg.pinv(fitted.directions_).T
+    first, second = fitted.predict_proba(halfway[None])[0, :2]
+    np.testing.assert_allclose(first, second, rtol=1e-6)
+
+
+def test_probabilities_say_how_often_a_value_is_right():
+    rng = np.random.default_rng(3)
+    labels = rng.integers(0, 3, 20_000)
+    Z = rng.normal(size=(20_000, 4)) + 1.5 * np.eye(4)[labels]
+    for method in ("discriminant", "pairwise", "ordinal"):
+        fitted = cd.ConceptDirections(method).fit(Z[:10_000], labels[:10_000])
+        probable = fitted.predict_proba(Z[10_000:])
+        assert probable.std(axis=0).min() > 0.1, "it says something"
+        right = np.eye(3)[labels[10_000:]]
+        errors = (probable - right).mean(axis=0) / (probable - right).std(axis=0)
+        assert np.abs(errors).max() < 5 / np.sqrt(10_000)
+        for low in (0.2, 0.4, 0.6):
+            own = (probable >= low) & (probable < low + 0.2)
+            assert own.sum() > 200
+            assert abs(probable[own].mean() - right[own].mean()) < 0.05
+
+
+def test_values_without_noise_are_certain():
+    Z = np.repeat([[0.0, 1.0], [2.0, 1.0], [4.0, 1.0]], 5, axis=0)
+    fitted = cd.ConceptDirections("ordinal").fit(Z, np.repeat([0, 1, 2], 5))
+    np.testing.assert_array_equal(fitted.predict_proba(Z[::5]), np.eye(3))
 
 
 EXPECTED_FAILURES = {

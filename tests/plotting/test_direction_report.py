@@ -75,7 +75,9 @@ def test_the_program_reads_the_values_that_the_report_has(rows):
     )
     judged = kept[kept.half == "judged"]
     assert len(judged) == ROWS // 2
-    assert (judged["kind, read"] == judged["kind"]).mean() > 0.9
+    right = judged["kind, read"] == judged["kind"]
+    assert right.mean() > 0.9
+    np.testing.assert_allclose(judged["kind, probability"].mean(), right.mean(), atol=0.1)
 
 
 def test_directions_of_components_are_moved_to_pixels(tmp_path):
@@ -89,8 +91,22 @@ def test_directions_of_components_are_moved_to_pixels(tmp_path):
     new = rng.normal(size=(40, 12))
     expected = inside.predict(components.transform(new))
     np.testing.assert_array_equal(outside.predict(new), expected)
+    probable = inside.predict_proba(components.transform(new))
+    np.testing.assert_allclose(outside.predict_proba(new), probable, rtol=1e-6, atol=1e-9)
     with pytest.raises(ValueError, match="12 features"):
         outside.predict(new[:, :5])
+
+
+def test_directions_keep_the_names_of_columns(tmp_path):
+    rng = np.random.default_rng(0)
+    Z = pd.DataFrame(rng.normal(size=(40, 3)), columns=["a", "b", "c"])
+    fitted = ConceptDirections().fit(Z, np.arange(40) % 2)
+    save_directions({"half": fitted}, tmp_path / "x.safetensors")
+    loaded = load_directions(tmp_path / "x.safetensors")["half"]
+    np.testing.assert_array_equal(loaded.predict_proba(Z), fitted.predict_proba(Z))
+    assert list(loaded.feature_names_in_) == ["a", "b", "c"]
+    with pytest.raises(ValueError, match="feature names should match"):
+        loaded.predict(Z[["c", "a", "b"]])
 
 
 def test_names_with_half_a_formula_are_drawn_as_they_are(rows):
@@ -150,5 +166,8 @@ def test_tables_that_do_not_fit_are_refused(labels, data, said, tmp_path, capsys
 
 def test_a_file_without_directions_is_refused(tmp_path):
     save_file({"x": np.zeros(2)}, tmp_path / "x.safetensors")
+    with pytest.raises(ValueError, match="holds no directions"):
+        load_directions(tmp_path / "x.safetensors")
+    save_file({"x": np.zeros(2)}, tmp_path / "x.safetensors", {"classes": "{"})
     with pytest.raises(ValueError, match="holds no directions"):
         load_directions(tmp_path / "x.safetensors")

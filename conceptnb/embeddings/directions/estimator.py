@@ -7,6 +7,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh
+from scipy.special import softmax
 from sklearn.base import (
     BaseEstimator,
     ClassifierMixin,
@@ -14,6 +15,7 @@ from sklearn.base import (
     TransformerMixin,
 )
 from sklearn.metrics import pairwise_distances_argmin
+from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.extmath import svd_flip
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -61,6 +63,8 @@ class ConceptDirections(
         Rows of A, scaled by method discriminant to unit variance within values.
     planes_ : (n_values, k)
         Mean valuation of each value: the concept planes.
+    variance_ : float
+        Of valuations around the plane of their value, the mean over the k dimensions.
     classes_ : (n_values,)
     regressions_ : PairwiseRegressions
         For methods pairwise and paper.
@@ -126,6 +130,7 @@ class ConceptDirections(
         valuations = points @ self.directions_.T
         self._n_features_out = len(self.directions_)
         self.planes_ = np.stack([valuations[index == k].mean(axis=0) for k in np.unique(index)])
+        self.variance_ = float(((valuations - self.planes_[index]) ** 2).mean())
         return self
 
     def _from_covariances(self, points: Array, index: NDArray[np.intp]) -> Array:
@@ -155,6 +160,17 @@ class ConceptDirections(
         """Value (samples,) whose concept plane is nearest in valuation."""
         check_is_fitted(self)
         return self.classes_[pairwise_distances_argmin(self.transform(Z), self.planes_)]
+
+    def predict_proba(self, Z: ArrayLike) -> Array:
+        """Probability (samples, n_values) of each value, in the order of `classes_`.
+
+        The noise of Definition 2 is taken to be normal, of `variance_` in all dimensions, and all
+        values to be equally frequent. :meth:`predict` then returns the most probable value.
+        """
+        squares = euclidean_distances(self.transform(Z), self.planes_, squared=True)
+        # Where values do not vary at all, the nearest plane is certain.
+        variance = max(self.variance_, 1e-12 * float(np.ptp(self.planes_, axis=0).max()) ** 2)
+        return softmax(-squares / (2 * variance), axis=1)
 
     def concept(self, value: int | str) -> Concept:
         """Return the concept A z = b of one value that occurred in training (Definition 1)."""
