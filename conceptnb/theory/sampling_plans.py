@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import block_diag, eigh
 
+from conceptnb.core.information import LogOddsFit, inverse_information
 from conceptnb.core.validation import Array, as_array, as_points
-from conceptnb.theory.finite_samples import _CONVERGED, _inverse, _LogOddsFit
+from conceptnb.theory.finite_samples import CONVERGED
 
 _STEPS = 400
 _GAP = 1e-3  # by which, relative to it, a variance may exceed the least
@@ -34,15 +35,15 @@ def estimated_design(samples: Sequence[ArrayLike]) -> tuple[Array, Array]:
         J = -np.tensordot(weighted, weighted, (0, 0))
         for e in range(m):
             J[e, :, e] += features.T @ weighted[:, e]
-        inverse = _inverse(J.reshape(theta.size, -1))
+        inverse = inverse_information(J.reshape(theta.size, -1))
         score = (((labels[:, None] == np.arange(1, m + 1)) - shares).T @ features).ravel()
         size = np.sqrt(score @ inverse @ score)
         theta += (inverse @ score * min(1, np.sqrt(len(X)) / 2 / size)).reshape(theta.shape)
-        if size < _CONVERGED:
+        if size < CONVERGED:
             break
     Q = np.zeros((m, d, d))
     Q[:, j, k] = Q[:, k, j] = -theta[:, 1 + d :] * (1.0 + (j == k))
-    if size > _CONVERGED or np.linalg.eigvalsh(Q.sum(axis=0))[0] <= 0:
+    if size > CONVERGED or np.linalg.eigvalsh(Q.sum(axis=0))[0] <= 0:
         raise RuntimeError("log-odds diverge or do not narrow some direction: give more samples")
     mixed = np.tensordot(np.random.default_rng(0).random(m), Q, 1)
     axes = eigh(mixed, Q.sum(axis=0))[1]
@@ -55,7 +56,7 @@ def estimated_design(samples: Sequence[ArrayLike]) -> tuple[Array, Array]:
 
 
 def optimal_shares(
-    samples: Sequence[ArrayLike], fit: _LogOddsFit, prices: ArrayLike | None = None
+    samples: Sequence[ArrayLike], fit: LogOddsFit, prices: ArrayLike | None = None
 ) -> tuple[Array, float]:
     """Return the best shares (m + 1,) of base and environments, and their error relative to equal.
 
@@ -83,7 +84,7 @@ def optimal_shares(
             by_atoms = np.einsum("si,sj->sij", miss @ fit.B - miss @ fit.M * h, X)
             score = np.hstack([by_atoms.reshape(len(X), -1), miss[:, row] * h[:, column], miss])
             known.append(score.T @ (score * density[:, [e]]) / len(X) / costs[e])
-        inverse = _inverse(np.tensordot(spent, known, 1))
+        inverse = inverse_information(np.tensordot(spent, known, 1))
         gains = np.tensordot(known, inverse @ weight @ inverse, 2)
         variances.append(spent @ gains)
         if gains.max() < (1 + _GAP) * variances[-1]:  # by convexity, close to the least

@@ -7,8 +7,8 @@ import pytest
 from scipy.optimize import approx_fprime
 
 from conceptnb import results
+from conceptnb.core import information
 from conceptnb.studies.theory_beyond_paper import _draw, _finite_samples, _setting
-from conceptnb.theory import finite_samples
 from conceptnb.theory.finite_samples import fit_log_odds
 
 
@@ -60,7 +60,7 @@ def test_the_score_is_the_derivative_of_the_likelihood():
     (atoms, B, constants), draw = model(M, 3, rng)
     data = draw([60, 40, 70, 50], rng)
     theta = np.concatenate([atoms.ravel(), B[M > 0], constants]) + 0.1
-    score, _ = finite_samples._score(theta, data, M)
+    score, _ = information.score_and_information(theta, data, M)
     numeric = approx_fprime(theta, log_likelihood, 1e-6, data, M)
     np.testing.assert_allclose(score, numeric, atol=1e-5)
 
@@ -71,12 +71,12 @@ def test_the_information_is_the_expected_curvature():
     (atoms, B, constants), draw = model(M, 2, rng)
     data = draw([60_000, 40_000, 50_000], rng)
     theta = np.concatenate([atoms.ravel(), B[M > 0], constants])
-    _, J = finite_samples._score(theta, data, M)
+    _, J = information.score_and_information(theta, data, M)
     step = 1e-4
     curvature = np.array(
         [
-            finite_samples._score(theta - step * e, data, M, information=False)[0]
-            - finite_samples._score(theta + step * e, data, M, information=False)[0]
+            information.score_and_information(theta - step * e, data, M, information=False)[0]
+            - information.score_and_information(theta + step * e, data, M, information=False)[0]
             for e in np.eye(len(theta))
         ]
     ) / (2 * step)
@@ -92,7 +92,7 @@ def test_the_constants_block_is_that_of_the_theorem():
     data = draw(sizes, rng)
     fit = fit_log_odds(data, M, truth, fixed=True)
     theta = np.concatenate([truth[0].ravel(), truth[1][M > 0], truth[2]])
-    inverse = np.linalg.inv(finite_samples._score(theta, data, M)[1]) / sizes.sum()
+    inverse = np.linalg.inv(information.score_and_information(theta, data, M)[1]) / sizes.sum()
     difference = inverse - fit.covariance
     expected = np.zeros_like(difference)
     expected[-2:, -2:] = np.diag(1 / sizes[1:]) + 1 / sizes[0]
@@ -126,7 +126,7 @@ def test_the_information_is_singular_exactly_for_equal_columns():
             M = np.array(chosen).T
             (atoms, B, constants), draw = model(M, 3, rng)
             theta = np.concatenate([atoms.ravel(), B[M > 0], constants])
-            J = finite_samples._score(theta, draw([400] * (m + 1), rng), M)[1]
+            J = information.score_and_information(theta, draw([400] * (m + 1), rng), M)[1]
             scale = np.sqrt(np.diag(J))
             least = np.linalg.eigvalsh(J / np.outer(scale, scale))[0]
             equal = len({tuple(c) for c in chosen}) < n
