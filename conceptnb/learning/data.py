@@ -154,7 +154,10 @@ def check_environment(environment: ArrayLike) -> np.ndarray:
     """Return environment labels as int64, numbered 0 to m without gaps, or say what is wrong."""
     labels = np.asarray(environment)
     if labels.dtype.kind not in "iu":
-        raise TypeError(f"environment must hold integers, got dtype {labels.dtype}")
+        raise TypeError(
+            f"environment must hold integers, got dtype {labels.dtype}: number the environments, "
+            "or name the base by ConceptLearner(base=...)"
+        )
     if labels.ndim != 1:
         raise ValueError(f"environment must have one axis, got shape {labels.shape}")
     found = np.unique(labels)

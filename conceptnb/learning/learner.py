@@ -34,6 +34,9 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     targets : bool array of shape (m, n_concepts), optional
         Which concepts each environment conditions on, if that is known: then the recipe is
         :data:`~conceptnb.learning.BEST`, otherwise :data:`~conceptnb.learning.UNKNOWN_TARGETS`.
+        Its rows are in the order of `environments_`, without the base.
+    base : str, optional
+        Name of the base environment, if environments have names and not numbers.
     encoder : {"linear", "mlp"}
         What the inverse of the mixing is taken to be.
     base_clusters : int, optional
@@ -51,6 +54,8 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     ----------
     n_environments_ : int
         Number m of concept conditional environments.
+    environments_ : array of shape (m + 1,)
+        0 to m, or names: the base, then the others in the order of the alphabet.
     held_out_loss_ : float
         Contrastive loss on the held-out share, in nats per row.
     n_features_in_ : int
@@ -69,6 +74,7 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         n_concepts: int = 2,
         *,
         targets: ArrayLike | None = None,
+        base: str | None = None,
         encoder: str = "mlp",
         base_clusters: int | None = None,
         n_starts: int | None = None,
@@ -78,6 +84,7 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     ) -> None:
         self.n_concepts = n_concepts
         self.targets = targets
+        self.base = base
         self.encoder = encoder
         self.base_clusters = base_clusters
         self.n_starts = n_starts
@@ -91,8 +98,9 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         Parameters
         ----------
         X : array of shape (samples, d_x)
-        environment : int array of shape (samples,)
-            0 for the base distribution, 1 to m for the concept conditional environments.
+        environment : array of shape (samples,)
+            0 for the base distribution, 1 to m for the concept conditional environments; with
+            `base`, their names.
 
         Raises
         ------
@@ -104,7 +112,7 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 "requires y to be passed, but the target y is None: it holds the environments"
             )
         rows: Array = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
-        labels = check_environment(environment)
+        self.environments_, labels = self._numbered(environment)
         if len(labels) != len(rows):
             raise ValueError(f"environment has {len(labels)} entries for {len(rows)} rows of X")
         as_count(self.random_state, "random_state", minimum=0)
@@ -120,6 +128,17 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self._log_prior = np.log(counts / counts.sum())
         self._n_features_out = n
         return self
+
+    def _numbered(self, environment: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+        """Return the environments, the base first, and the number of each row's own."""
+        if self.base is None:
+            labels = check_environment(environment)
+            return np.arange(labels.max() + 1), labels
+        names, base = np.asarray(environment).astype(str), str(self.base)
+        if base not in names:
+            raise ValueError(f"base={base!r} is no environment; there are {np.unique(names)}")
+        found = np.array([base, *np.unique(names[names != base])])
+        return found, check_environment(_positions(names, found))
 
     def _recipe(self) -> Recipe:
         if self.encoder not in ("linear", "mlp"):
@@ -160,7 +179,9 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         No truth enters, so it may choose among learners.
         """
         learned = self.log_odds(X)
-        labels = check_environment(environment)
+        names = np.asarray(environment)
+        known = self.environments_
+        labels = _positions(names if self.base is None else names.astype(str), known)
         if len(labels) != len(learned):
             raise ValueError(f"environment has {len(labels)} entries for {len(learned)} rows of X")
         odds = np.column_stack([np.zeros(len(labels)), learned]) + self._log_prior
@@ -186,6 +207,7 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         state = {
             "parameters": parameters,
             "columns": getattr(self, "feature_names_in_", np.empty(0)).tolist(),
+            "environments": self.environments_.tolist(),
             "recipe": asdict(self._fit.recipe),
             "held_out_loss": self.held_out_loss_,
         }
@@ -216,6 +238,7 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             inputs += clustered.rank
         learner._log_prior = tensors["log_prior"].numpy()
         learner.n_environments_ = m = len(learner._log_prior) - 1
+        learner.environments_ = np.array(state["environments"])
         training = TrainingConfig(**state["recipe"].pop("training"))
         recipe = Recipe(**state["recipe"], training=training)
         targets = learner.targets
@@ -242,3 +265,12 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
+
+
+def _positions(names: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Return where each name is among the known ones; ValueError for others."""
+    if not np.isin(names, known).all():
+        unknown = np.setdiff1d(names, known).tolist()
+        raise ValueError(f"environment holds {unknown}; the fit knows {known.tolist()}")
+    order = np.argsort(known)
+    return order[np.searchsorted(known, names, sorter=order)]

@@ -84,6 +84,37 @@ def test_save_and_load_without_pickle(tmp_path, problem, known, encoder, base_cl
     assert loaded.get_feature_names_out().tolist() == ["conceptlearner0", "conceptlearner1"]
 
 
+def test_environments_may_have_names(tmp_path, problem, fitted):
+    names = np.array(["any", *(f"e{k}" for k in range(1, problem.environment.max() + 1))])
+    named = clone(fitted).set_params(base="any").fit(problem.X, names[problem.environment])
+    np.testing.assert_array_equal(named.transform(problem.X), fitted.transform(problem.X))
+    assert named.environments_.tolist() == names.tolist()
+    named.save(tmp_path / "learner.safetensors")
+    loaded = ConceptLearner.load(tmp_path / "learner.safetensors")
+    some = problem.environment != 2  # a new sample need not have rows of all
+    score = loaded.score(problem.X[some], names[problem.environment[some]])
+    assert score == fitted.score(problem.X[some], problem.environment[some])
+    with pytest.raises(ValueError, match=r"environment holds \['e9'\]; the fit knows"):
+        loaded.score(problem.X, np.resize(["any", "e9"], len(problem.X)))
+    with pytest.raises(ValueError, match="base='none' is no environment; there are"):
+        clone(named).set_params(base="none").fit(problem.X, names[problem.environment])
+    with pytest.raises(TypeError, match=r"name the base by ConceptLearner\(base=...\)"):
+        clone(fitted).fit(problem.X, names[problem.environment])
+
+
+def test_the_base_comes_first_and_targets_follow_the_alphabet(problem):
+    names = np.array(["the base", *"zyxwvut"])[: problem.environment.max() + 1]
+    targets = (problem.design.M > 0)[::-1]  # the last environment is the first in the alphabet
+    learner = ConceptLearner(2, targets=targets, base="the base", encoder="linear")
+    learner.fit(problem.X, names[problem.environment])
+    assert learner.environments_.tolist() == ["the base", *sorted(names[1:])]
+    assert mcc(problem.valuations(), learner.transform(problem.X)) > 0.98
+    others = learner.log_odds(problem.X)[:, ::-1]
+    own = [others[problem.environment == e + 1, e].mean() for e in range(others.shape[1])]
+    base = others[problem.environment == 0].mean(axis=0)
+    assert (own > base).all()
+
+
 def test_starts_and_epochs_are_honoured_whatever_is_known(problem):
     few = np.random.default_rng(0).permutation(len(problem.X))[:600]
     for targets in (None, problem.design.M > 0):
