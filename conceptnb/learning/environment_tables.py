@@ -10,20 +10,24 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import KDTree
 from scipy.stats import chi2
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 
 from conceptnb.core.scores import match_columns
 from conceptnb.core.table_files import numbers, read_table, require_columns
 from conceptnb.core.validation import Array, as_points
+from conceptnb.learning.encoders import LinearEncoder
 from conceptnb.learning.learner import ConceptLearner
 from conceptnb.learning.model import Whitening
 
 FEWEST_ROWS = 20
 """Rows that an environment needs, so that it can be split."""
 _NINES = 10.0 ** np.arange(2, 8) - 1  # 99, 999 and so on, the usual codes for missing values
-_FAR, _OUTSIDE = 0.02, 0.1
+_FAR, _OUTSIDE = 0.1, 0.15
 """Shares of an environment's rows far from the base, or outside its range, that are let pass."""
+_ONE_VALUATION = 0.35
+"""Standard deviations of the base within which valuations count as one."""
 _USABLE, _STEADY = 0.7, 0.9
 """Correlations of two halves. What all rows give correlates with the truth at up to
 sqrt(2 r / (1 + r)) (Spearman and Brown): 0.91 for r = 0.7, and 0.97 for r = 0.9.
@@ -31,8 +35,8 @@ sqrt(2 r / (1 + r)) (Spearman and Brown): 0.91 for r = 0.7, and 0.97 for r = 0.9
 _BY_CHANCE = 0.01
 """Of tables, in which log-odds may be no function of the concepts, by the test of `_about_form`.
 
-How often these warnings are false, and miss a change, is what `conceptnb reproduce own-tables`
-measures; chapter 50 shows it.
+How often the warnings are false, and miss a fault, is what `conceptnb reproduce own-tables`
+measures, on other tables than those on which these numbers were chosen; chapter 50 shows it.
 """
 
 
@@ -179,6 +183,8 @@ class ConceptReport:
     agreement : dict of str to float
         For each concept, the absolute correlation of the valuations that two learners find,
         each fitted to one half of the rows. What they do not agree on has not been learned.
+    components, shrinkage : int or None, float
+        What held-out loss chose: principal components, None for all columns, and share.
     warnings : list of str
         Assumptions of the theorem that are not met, and signs that the data do not suffice.
     """
@@ -188,6 +194,8 @@ class ConceptReport:
     learner: ConceptLearner
     separation: dict[str, float]
     agreement: dict[str, float]
+    components: int | None = None
+    shrinkage: float = 0
     warnings: list[str] = field(default_factory=list)
 
     @property
@@ -210,6 +218,7 @@ def learn_concepts(
     *,
     encoder: str = "linear",
     components: Sequence[int] = (),
+    shrinkage: Sequence[float] = (0,),
     starts: int | None = None,
     seed: int = 0,
 ) -> ConceptReport:
@@ -223,6 +232,11 @@ def learn_concepts(
         What the inverse of the mixing is taken to be. In good features, linear is harder to fool.
     components : sequence of int
         Numbers of principal components to try: held-out loss decides. By default, all columns.
+    shrinkage : sequence of float
+        Shares of the average variance to try, with each number of components: held-out loss
+        decides. A learned direction loses weight on a principal component of variance v by the
+        factor v / ((1 - s) v + s average), as by the shrunk covariance of linear discriminants, and
+        concepts are then learned from what is left of the directions. Needs a linear encoder.
     starts : int, optional
         Starts of a network, of which held-out loss chooses one, by default the recipe's.
     seed : int
@@ -240,44 +254,82 @@ def learn_concepts(
             f"components={bad} must lie between {least} (concepts) and {most} (columns)"
         )
 
-    def fit(rows: NDArray[np.intp], kept: int | None) -> ConceptLearner:
-        learner = ConceptLearner(
-            len(concepts), targets=targets, encoder=encoder, n_starts=starts, random_state=seed
-        )
-        return _fit_in_components(learner, table.X[rows], table.environment[rows], kept)
-
+    if not len(shrinkage) or not all(0 <= share < 1 for share in shrinkage):
+        raise ValueError(f"shrinkage={list(shrinkage)} must be shares in [0, 1), 0 for none")
+    if any(shrinkage) and encoder != "linear":
+        raise ValueError(f"shrinkage={list(shrinkage)} needs encoder='linear': leave it [0]")
+    learner = ConceptLearner(
+        len(concepts), targets=targets, encoder=encoder, n_starts=starts, random_state=seed
+    )
     order = np.random.default_rng(seed).permutation(len(table.X))
     halves = [np.sort(order[::2]), np.sort(order[1::2])]
-    tried = {kept: fit(np.arange(len(table.X)), kept) for kept in (*components,) or (None,)}
-    best = min(tried, key=lambda kept: tried[kept].held_out_loss_)
-    learners = [fit(half, best) for half in halves]
+    tried = _fits(learner, table.X, table.environment, (*components,) or (None,), shrinkage)
+    best = min(tried, key=lambda setting: tried[setting].held_out_loss_)
+    learners = [
+        _fits(learner, table.X[half], table.environment[half], best[:1], best[1:])[best]
+        for half in halves
+    ]
     separation = _separation(table, learners, halves)
     first, second = (learner.transform(table.X) for learner in learners)
     found = match_columns(first, second)
     agreement = {concepts[i]: float(abs(r)) for i, r in zip(found[0], found[2], strict=True)}
-    report = ConceptReport(table, concepts, tried[best], separation, agreement)
+    report = ConceptReport(table, concepts, tried[best], separation, agreement, *best)
     report.warnings.extend([*table.suspicious_columns(), *_about_design(targets, concepts)])
     report.warnings.extend([*_about_data(report), *_about_support(table)])
     report.warnings.extend([*_about_form(report, targets), *_about_valuations(report, targets)])
     return report
 
 
-def _fit_in_components(
-    learner: ConceptLearner, X: Array, environment: NDArray[np.intp], kept: int | None
+def _fits(
+    learner: ConceptLearner,
+    X: Array,
+    environment: NDArray[np.intp],
+    components: Sequence[int | None],
+    shrinkage: Sequence[float],
+) -> dict[tuple[int | None, float], ConceptLearner]:
+    """Fit by each number of components and share of shrinkage; what is returned takes X."""
+    unit = np.where(np.ptp(X, axis=0) > 0, X.std(axis=0), 1.0)
+    _, size, axes = np.linalg.svd((X - X.mean(axis=0)) / unit, full_matrices=False)
+    average, found = (size**2).sum() / X.shape[1], {}
+    for kept in components:
+        parts, variance = axes[:kept].T, size[:kept] ** 2
+        if kept is None:
+            whole = clone(learner).fit(X, environment)
+        else:
+            whole = _fit_along(parts / unit[:, None], clone(learner), X, environment)
+        for share in shrinkage:
+            found[kept, share] = whole
+            if share:
+                factor = variance / ((1 - share) * variance + share * average)
+                weights = factor[:, None] * (parts.T @ (unit[:, None] * _directions(whole)))
+                into = parts @ weights / unit[:, None]
+                found[kept, share] = _fit_along(into, clone(learner), X, environment)
+    return found
+
+
+def _fit_along(
+    axes: Array, learner: ConceptLearner, X: Array, environment: NDArray[np.intp]
 ) -> ConceptLearner:
-    """Fit to the leading principal components of X, or to X: what is returned takes X's columns."""
-    if kept is None:
-        return learner.fit(X, environment)
-    mean, unit = X.mean(axis=0), np.where(np.ptp(X, axis=0) > 0, X.std(axis=0), 1.0)
-    axes = np.linalg.svd((X - mean) / unit, full_matrices=False)[2][:kept].T / unit[:, None]
-    fitted = learner.fit((X - mean) @ axes, environment)._fit
+    """Fit to X along some axes (d_x, k): what is returned takes X's columns."""
+    middle = X.mean(axis=0)
+    fitted = learner.fit((X - middle) @ axes, environment)._fit
     inner = fitted.whitening
     assert inner is not None
-    back, into = (torch.as_tensor(a).to(inner.mean) for a in (axes * unit[:, None] ** 2, axes))
-    mean = torch.as_tensor(mean).to(inner.mean) + inner.mean @ back.T
-    learner._fit = replace(fitted, whitening=Whitening(mean, into @ inner.matrix))
+    mean, into, back = (
+        torch.as_tensor(a).to(inner.mean) for a in (middle, axes, np.linalg.pinv(axes))
+    )
+    whitening = Whitening(mean + inner.mean @ back, into @ inner.matrix)
+    learner._fit = replace(fitted, whitening=whitening)
     learner.n_features_in_ = X.shape[1]
     return learner
+
+
+def _directions(learner: ConceptLearner) -> Array:
+    """Return what a linear encoder multiplies observations by, (d_x, n)."""
+    whitening, encoder = learner._fit.whitening, learner._fit.model.encoder
+    assert whitening is not None
+    assert isinstance(encoder, LinearEncoder)
+    return (whitening.matrix[0].double() @ encoder.layer.weight[0].double()).detach().numpy()
 
 
 def _targets(
@@ -365,7 +417,7 @@ def _about_data(report: ConceptReport) -> Iterator[str]:
     for concept, value in report.agreement.items():
         if value < _STEADY:
             said = f"about {concept!r} (correlation {value:.2f})"
-            advice = "More rows or fewer components (--components) may help."
+            advice = "More rows, --components or --shrinkage may help."
             if value < _USABLE:
                 yield f"Two halves disagree {said}: do not use its valuations. {advice}"
             else:
@@ -418,10 +470,9 @@ def _about_form(report: ConceptReport, targets: NDArray[np.bool_]) -> Iterator[s
         C, W = learned[rows][:, targets[e - 1]], white[rows]
         parabola = _standardised(np.hstack([C, C**2]))
         more = _standardised(np.hstack([parabola, W, W[:, i] * W[:, j]]))
-        label, fitted = table.environment[rows] > 0, LogisticRegression(C=100, max_iter=200)
-        fitted.set_params(solver="newton-cholesky")
+        label = table.environment[rows] > 0
         small, large = (
-            -log_loss(label, fitted.fit(F, label).predict_proba(F), normalize=False)
+            -log_loss(label, _logistic(F, label).predict_proba(F), normalize=False)
             for F in (parabola, more)
         )
         extra = np.linalg.matrix_rank(more, rtol=1e-5) - parabola.shape[1]
@@ -438,14 +489,25 @@ def _standardised(X: Array) -> Array:
 
 
 def _about_valuations(report: ConceptReport, targets: NDArray[np.bool_]) -> Iterator[str]:
-    """Yield which concepts were looked for at one valuation only, as the fit has it."""
-    table, learned = report.table, report.valuations
-    spread = learned[table.environment == 0].std(axis=0)
-    for k, concept in enumerate(report.concepts):
-        looked = np.flatnonzero(targets[:, k]) + 1
-        means = [learned[table.environment == e, k].mean() for e in looked]
-        if len(looked) > 1 and np.ptp(means) < 0.2 * spread[k]:
+    """Yield which concepts were looked for at one valuation only: where the log-odds are highest.
+
+    The top of each parabola, in standard deviations of the base.
+    """
+    environment, tops = report.table.environment, np.full(targets.shape, np.nan)
+    scaled = report.valuations / report.valuations[environment == 0].std(axis=0)
+    for e, looked in enumerate(targets):
+        rows = (environment == 0) | (environment == e + 1)
+        C = scaled[rows][:, looked]
+        slope, bend = _logistic(np.hstack([C, C**2]), environment[rows] > 0).coef_.reshape(2, -1)
+        tops[e, looked] = -slope / (2 * bend)
+    for concept, found in zip(report.concepts, tops.T, strict=True):
+        count = int(np.isfinite(found).sum())
+        if count > 1 and np.ptp(found[np.isfinite(found)]) < _ONE_VALUATION:
             yield (
                 f"{concept!r} was looked for at nearly the same valuation in all "
-                f"{len(looked)} environments (Assumption 4): add one at another."
+                f"{count} environments (Assumption 4): add one at another."
             )
+
+
+def _logistic(features: Array, label: NDArray[np.bool_]) -> LogisticRegression:
+    return LogisticRegression(C=100, solver="newton-cholesky", max_iter=200).fit(features, label)

@@ -52,6 +52,7 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
             )
         looked_for[name] = [concept.strip() for concept in concepts.split(",")]
     from conceptnb.learning.environment_tables import from_arrays, learn_concepts  # noqa: PLC0415 - brings torch
+    from conceptnb.learning.standard_errors import valuation_errors  # noqa: PLC0415 - as above
 
     source = ", ".join(path.name for path in args.tables)
     table = from_arrays(
@@ -67,12 +68,18 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     print(*(f"warning: {line}\n" for line in notes), sep="", end="", flush=True)
     report = learn_concepts(
         table, looked_for, encoder=args.encoder, components=args.components,
-        starts=args.starts, seed=args.seed,
+        shrinkage=args.shrinkage, starts=args.starts, seed=args.seed,
     )  # fmt: skip
     report.learner.save(args.out / "concepts.safetensors")
     code = _fill("apply.txt", columns=table.columns, concepts=report.concepts)
     found = pd.DataFrame(report.valuations, columns=report.concepts)
     found.insert(0, "environment", environment, allow_duplicates=True)
+    try:
+        errors, none = valuation_errors(report), ""
+    except ValueError as reason:
+        errors, none = None, str(reason)
+    else:
+        found[[f"{concept} (standard error)" for concept in report.concepts]] = errors
     write_text(args.out / "valuations.csv", found.to_csv(index=False))
     found_since = [line for line in report.warnings if line not in notes]
     report.warnings[:] = notes + found_since
@@ -80,11 +87,10 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
         args.out,
         _FILES,
         "report_learn.html",
-        _shown(report),
+        _shown(report, errors, none),
         title=f"Concepts learned from {source}",
         lead=f"{len(table.X):,} rows of {table.X.shape[1]} columns, in {len(table.names)} "
-        f"environments; the base is {table.names[0]!r}. Learned in "
-        f"{report.learner._fit.whitening.matrix.shape[-1]} dimensions.",  # type: ignore[union-attr]
+        f"environments; the base is {table.names[0]!r}. Learned from {_chosen(report)}.",
         warnings=report.warnings,
         not_yet_said=found_since,
         none="No warning. That does not prove that the concepts are right: both halves can lead to "
@@ -92,6 +98,11 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
         code=code,
         command=shlex.join(["conceptnb", "learn", *words]),
     )
+
+
+def _chosen(report: "ConceptReport") -> str:
+    kept = f"{report.components} principal components" if report.components else "all columns"
+    return f"{kept}, with a shrinkage of {report.shrinkage:g}" if report.shrinkage else kept
 
 
 def _parse(
@@ -191,7 +202,9 @@ def _numbers(cells: pd.DataFrame, path: Path, codes: Sequence[str] | None) -> pd
     return found.mask(given)
 
 
-def _shown(report: "ConceptReport") -> dict[str, "pd.DataFrame | tuple[Figure, str]"]:
+def _shown(
+    report: "ConceptReport", errors: Array | None, none: str
+) -> dict[str, "pd.DataFrame | tuple[Figure, str] | str"]:
     """Return what the page of a report shows, by the name of its place there."""
     from conceptnb.plotting.reports import valuations_by_environment  # noqa: PLC0415 - matplotlib
 
@@ -201,20 +214,25 @@ def _shown(report: "ConceptReport") -> dict[str, "pd.DataFrame | tuple[Figure, s
         len(report.concepts))]  # fmt: skip
     concepts = pd.DataFrame({"concept": report.concepts, "looked for in": map(", ".join, looked)})
     concepts["agreement of halves"] = [round(report.agreement[c], 3) for c in report.concepts]
+    if errors is not None:
+        spread = report.valuations[table.environment == 0].std(axis=0)
+        concepts["standard error"] = (np.median(errors, axis=0) / spread).round(3)
     means = report.summary().set_index("environment").filter(like="mean ")
     alt = "Median and quartiles of each learned valuation in each environment. Means: " + "; ".join(
         f"{name.removeprefix('mean ')} " + ", ".join(f"{e} {v:.2f}" for e, v in column.items())
         for name, column in means.items()
     )
     figure = valuations_by_environment(report)
-    return {"summary": report.summary(), "concepts": concepts, "figure": (figure, alt)}
+    about = f"There is none here: {none}." if none else "That of each row is in the table of rows."
+    shown = {"summary": report.summary(), "concepts": concepts, "figure": (figure, alt)}
+    return shown | {"errors": about}
 
 
 def _write(
     out: Path,
     files: Sequence[str],
     template: str,
-    shown: Mapping[str, "pd.DataFrame | tuple[Figure, str]"],
+    shown: Mapping[str, "pd.DataFrame | tuple[Figure, str] | str"],
     *,
     warnings: Sequence[str],
     not_yet_said: Sequence[str] | None = None,
@@ -223,13 +241,10 @@ def _write(
 ) -> int:
     """Write a report as one HTML file that needs no other, and its code; say so, and return 0.
 
-    `shown` fills the `template`, with tables and with figures and what these show in words; `none`
+    `shown` fills the `template`: tables, figures with what these show in words, and text; `none`
     is said where there are no warnings; `text` has ``title``, ``lead``, ``code`` and ``command``.
     """
-    parts = {
-        name: _table(what) if isinstance(what, pd.DataFrame) else _svg(*what)
-        for name, what in shown.items()
-    }
+    parts = {name: _as_html(what) for name, what in shown.items()}
     lines = "".join(f"<li>{html.escape(line)}</li>" for line in warnings)
     said = f'<ul class="said">{lines}</ul>' if lines else f'<p class="said none">{none}</p>'
     escaped = {key: html.escape(value) for key, value in text.items()}
@@ -247,6 +262,12 @@ def _fill(template: str, *given: Mapping[str, str], **more: object) -> str:
     """Return a file beside this module with its $names filled in."""
     file = Path(__file__).with_name(template)
     return Template(file.read_text(encoding="utf-8")).substitute(*given, **more)
+
+
+def _as_html(what: "pd.DataFrame | tuple[Figure, str] | str") -> str:
+    if isinstance(what, str):
+        return html.escape(what)
+    return _table(what) if isinstance(what, pd.DataFrame) else _svg(*what)
 
 
 def _table(frame: pd.DataFrame) -> str:

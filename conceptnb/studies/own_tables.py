@@ -1,7 +1,8 @@
 """``conceptnb reproduce own-tables``: how often a report's warnings are missed, and false.
 
 Tables of the example of chapter 50, drawn anew: a base and four environments, two concepts in four
-latent dimensions, a random linear mixing into four columns or, in every other table, six.
+latent dimensions, a random linear mixing into four columns or, in every other table, six. The
+thresholds of the warnings were chosen on the seeds 0 to 199, which are none of these.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from conceptnb.studies.runner import Plan, Row, Sample, Study, Task
 from conceptnb.studies.summarise import grouped
 
 _ROWS = 400
-_BLOCK = 10  # seeds of a task
+_FIRST, _BLOCK = 1000, 10  # seed, and seeds of a task
 SAID = {
     "an environment is changed": ("outside the range", "farther from", "more than", "overlap"),
     "an index among the columns": ("looks like an index",),
@@ -93,14 +94,13 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 def _plans(args: argparse.Namespace) -> list[Plan]:
     if args.tables < 2 * _BLOCK:
         raise ValueError(f"--tables {args.tables} has to be at least {2 * _BLOCK}")
-    blocks = [
-        [*range(first, min(first + _BLOCK, args.tables))] for first in range(0, args.tables, _BLOCK)
-    ]
+    seeds = range(_FIRST, _FIRST + args.tables)
+    blocks = [[*seeds[k : k + _BLOCK]] for k in range(0, args.tables, _BLOCK)]
     changed = next(iter(SAID))
     tasks = [
-        Task(table_runs, {"fault": fault, "seeds": seeds})
+        Task(table_runs, {"fault": fault, "seeds": block})
         for fault in ("none", *SAID)
-        for seeds in blocks
+        for block in blocks
     ]
     notes: dict[str, Any] = {
         "what": "synthetic tables; warnings of conceptnb.learning.environment_tables",
@@ -113,7 +113,7 @@ def _plans(args: argparse.Namespace) -> list[Plan]:
     sampled = Task(table_runs, {"fault": changed, "seeds": blocks[0]})
     wrong = {"nothing is changed": sampled.but(shift=[0.0, 0.0])}
     sample = Sample(sampled, (changed,), wrong)
-    return [Plan("own_tables", tasks, _summarise, range(args.tables), notes, sample)]
+    return [Plan("own_tables", tasks, _summarise, seeds, notes, sample)]
 
 
 STUDY = Study(_add_options, _plans)

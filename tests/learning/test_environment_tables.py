@@ -18,6 +18,7 @@ from conceptnb.core.scores import match_columns, mcc
 from conceptnb.learning import ConceptLearner
 from conceptnb.learning.environment_tables import (
     _about_design,
+    _directions,
     from_arrays,
     learn_concepts,
     read_environments,
@@ -290,7 +291,7 @@ def test_components_make_halves_agree_where_there_are_many_columns(digits, tmp_p
     table, looked, truth = digits
     plain = learn_concepts(table, looked)
     few = learn_concepts(table, looked, components=[5, 20])
-    assert any("fewer components" in line for line in plain.warnings)
+    assert any("--components or --shrinkage may help" in line for line in plain.warnings)
     for concept in ("ink", "place"):
         assert few.agreement[concept] > plain.agreement[concept] + 0.2
     assert mcc(truth, few.valuations) > mcc(truth, plain.valuations) + 0.02
@@ -301,6 +302,68 @@ def test_components_make_halves_agree_where_there_are_many_columns(digits, tmp_p
     loaded = ConceptLearner.load(tmp_path / "concepts.safetensors")
     np.testing.assert_allclose(loaded.transform(table.X), few.valuations, rtol=1e-6)
     assert loaded.n_features_in_ == table.X.shape[1]
+
+
+def wide_table(seed, rows=60, columns=20):
+    """Few rows of many noisy columns."""
+    rng = np.random.default_rng([seed, 77])
+    truth, X, environment = examples.draw_environments(rng, rows, 4)
+    X = X @ rng.normal(size=(4, columns)) / 2 + 0.3 * X.std() * rng.normal(size=(len(X), columns))
+    looked_for = {f"e{e}": names for e, names in enumerate(examples.LOOKED_FOR.values(), start=1)}
+    return truth, from_arrays(X, [f"e{e}" for e in environment], "e0"), looked_for
+
+
+def test_shrinkage_finds_more_where_there_are_many_columns_and_few_rows():
+    gains = []
+    for seed in range(6):
+        truth, table, looked_for = wide_table(seed)
+        plain = learn_concepts(table, looked_for)
+        shrunk = learn_concepts(table, looked_for, shrinkage=[0, 0.3, 0.6])
+        assert shrunk.learner.held_out_loss_ < plain.learner.held_out_loss_
+        assert shrunk.shrinkage > 0
+        assert (plain.components, plain.shrinkage) == (None, 0)
+        gains.append(mcc(truth, shrunk.valuations) - mcc(truth, plain.valuations))
+    assert np.mean(gains) > 0.05
+
+
+def test_shrunk_directions_are_those_of_the_shrunk_covariance():
+    """Σ_s⁻¹ Σ a, in standardised columns, spans the directions that are learned from."""
+    truth, table, looked_for = wide_table(0, rows=200, columns=6)
+    plain = learn_concepts(table, looked_for)
+    shrunk = learn_concepts(table, looked_for, shrinkage=[0.5])
+    covariance = np.corrcoef(table.X.T)
+    mixed = 0.5 * covariance + 0.5 * np.eye(6)  # of average variance 1
+    unit = table.X.std(axis=0)[:, None]
+    directions = np.linalg.solve(mixed, covariance @ (unit * _directions(plain.learner))) / unit
+    others = _directions(shrunk.learner)
+    between = np.linalg.lstsq(directions, others, rcond=None)[0]
+    np.testing.assert_allclose(directions @ between, others, atol=1e-4 * np.abs(others).max())
+    # without any, or with as little as that, nothing changes
+    little = learn_concepts(table, looked_for, shrinkage=[1e-9])
+    assert mcc(plain.valuations, little.valuations) > 0.9999
+    assert mcc(truth, shrunk.valuations) > 0.9
+
+
+def test_shrinkage_knows_no_units_and_is_kept_in_a_file(tmp_path):
+    _, table, looked_for = wide_table(1, rows=100)
+    here = learn_concepts(table, looked_for, components=[8, 20], shrinkage=[0.3])
+    scale = np.exp(np.random.default_rng(0).normal(size=20) * 3)
+    labels = [table.names[e] for e in table.environment]
+    moved = from_arrays(table.X * scale + 5 * scale, labels, "e0")
+    there = learn_concepts(moved, looked_for, components=[8, 20], shrinkage=[0.3])
+    assert (here.components, here.shrinkage) == (there.components, there.shrinkage)
+    assert mcc(here.valuations, there.valuations) > 0.999
+    here.learner.save(tmp_path / "concepts.safetensors")
+    loaded = ConceptLearner.load(tmp_path / "concepts.safetensors")
+    np.testing.assert_allclose(loaded.transform(table.X), here.valuations, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("bad", [[], [1], [-0.1], [0, np.nan]])
+def test_shares_that_shrink_nothing_or_all_are_refused(learned, bad):
+    with pytest.raises(ValueError, match=r"shrinkage=.* must be shares in \[0, 1\)"):
+        learn_concepts(learned[2].table, examples.LOOKED_FOR, shrinkage=bad)
+    with pytest.raises(ValueError, match="needs encoder='linear'"):
+        learn_concepts(learned[2].table, examples.LOOKED_FOR, encoder="mlp", shrinkage=[0.1])
 
 
 def test_starts_are_those_of_a_network(learned, monkeypatch):
@@ -316,17 +379,24 @@ def test_starts_are_those_of_a_network(learned, monkeypatch):
 
 @pytest.mark.slow
 def test_a_real_table_leads_to_a_right_decision(tmp_path):
-    """Chapter 50 uses height and not ink."""
+    """Chapter 50: with components use height and not ink, with shrinkage both, as rough ones."""
     measured = examples.write_digits(tmp_path / "digits.csv")
     table = read_environments(tmp_path / "digits.csv", base="any")
     assert table.counts == {"any": 900} | dict.fromkeys(["dark", "light", "high", "low"], 600)
     looked_for = {"dark": ["ink"], "light": ["ink"], "high": ["height"], "low": ["height"]}
-    report = learn_concepts(table, looked_for, components=[5, 10, 20])
-    [said] = report.warnings
+
+    def found(report):
+        pairs = zip(*match_columns(measured, report.valuations), strict=True)
+        return {measured.columns[i]: abs(r) for i, _, r in pairs}
+
+    few = learn_concepts(table, looked_for, components=[5, 10, 20])
+    [said] = few.warnings
     assert said.startswith("Two halves disagree about 'ink'") and "do not use" in said
-    found = {measured.columns[i]: abs(r) for i, _, r in zip(
-        *match_columns(measured, report.valuations), strict=True)}  # fmt: skip
-    assert found["height"] > 0.9 > found["ink"]
+    assert found(few)["height"] > 0.9 > found(few)["ink"]
+    shrunk = learn_concepts(table, looked_for, shrinkage=[0, 0.1, 0.3, 0.6])
+    assert shrunk.learner.held_out_loss_ < few.learner.held_out_loss_
+    assert min(shrunk.agreement.values()) > 0.7
+    assert min(found(shrunk).values()) > 0.95
 
 
 def test_as_many_components_as_columns_change_nothing(learned):

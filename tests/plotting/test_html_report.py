@@ -76,7 +76,10 @@ def test_the_report_needs_no_other_file_and_says_what_speaks_against_it(made):
 def test_the_learner_and_its_program_give_the_same_valuations_in_any_order(made):
     folder, _ = made
     kept = pd.read_csv(folder / "out" / "valuations.csv")
-    assert list(kept) == ["environment", "roast", "acidity"]
+    names = ["roast", "acidity"]
+    errors = [f"{name} (standard error)" for name in names]
+    assert list(kept) == ["environment", *names, *errors]
+    assert (kept[errors] > 0).all(axis=None)
     rows = pd.read_csv(folder / "beans.csv").drop(index=[3, 4])
     assert kept["environment"].tolist() == rows["environment"].tolist()
     rows[rows.columns[::-1]].to_csv(folder / "new.csv", index=False)
@@ -87,7 +90,7 @@ def test_the_learner_and_its_program_give_the_same_valuations_in_any_order(made)
     )  # fmt: skip
     (folder / "found.csv").write_text(done.stdout)
     again = pd.read_csv(folder / "found.csv")
-    np.testing.assert_allclose(again, kept.iloc[:, 1:], atol=1e-5)
+    np.testing.assert_allclose(again, kept[names], atol=1e-5)
     assert ConceptLearner.load(folder / "out" / "concepts.safetensors").n_features_in_ == 7
 
 
@@ -121,7 +124,7 @@ def test_several_files_are_environments_and_the_first_is_the_base(tmp_path, monk
     files = [file.replace("csv", "npy") for file in files]
     assert main(["learn", *files, "--out", "b"]) == 0
     assert "Nothing says what was looked for" in capsys.readouterr().out
-    assert list(pd.read_csv("b/valuations.csv")) == ["environment", *LOOKED_FOR]
+    assert list(pd.read_csv("b/valuations.csv"))[:5] == ["environment", *LOOKED_FOR]
 
 
 GOOD = "environment,a,b\n" + "any,1.5,2\nany,2,1\ndark,3,1\ndark,1,4\n" * 20
@@ -204,8 +207,9 @@ def test_components_are_chosen_by_held_out_loss(tmp_path, monkeypatch, capsys):
     words = ["learn", "beans.csv", "--looked-for", *LOOKED, "--components"]
     assert main([*words, "2", "5", "--out", "r"]) == 0
     page = Page(Path("r/report.html").read_text(encoding="utf-8"))
-    kept = int(re.search(r"Learned in (\d+) dimensions", page.text.replace("\n", " "))[1])
-    assert kept in (2, 4)  # of five components, one is a sum of the others
+    said = re.search(r"Learned from (\d+) principal\s+components", page.text)
+    kept = int(said[1])
+    assert kept in (2, 5)
     assert "--components 2 5" in page.text
     done = subprocess.run(
         [sys.executable, "r/apply.py", "beans.csv"],
@@ -214,8 +218,13 @@ def test_components_are_chosen_by_held_out_loss(tmp_path, monkeypatch, capsys):
     )  # fmt: skip
     Path("found.csv").write_text(done.stdout)
     found, kept = pd.read_csv("found.csv"), pd.read_csv("r/valuations.csv")
-    np.testing.assert_allclose(found, kept.iloc[:, 1:], atol=1e-5)
+    np.testing.assert_allclose(found, kept[["roast", "acidity"]], atol=1e-5)
     assert mcc(truth, found) > 0.9
+    assert main([*words, "5", "--shrinkage", "0.5", "--out", "shrunk"]) == 0
+    page = Page(Path("shrunk/report.html").read_text(encoding="utf-8"))
+    assert "5 principal components, with a shrinkage of 0.5" in page.text.replace("\n", " ")
+    assert "There is none here: standard errors need a linear encoder without" in page.text
+    assert list(pd.read_csv("shrunk/valuations.csv")) == ["environment", "roast", "acidity"]
     assert main([*words, "9", "--out", "s"]) == 2
     assert "components=[9] must lie between 2 (concepts) and 6 (columns)" in capsys.readouterr().err
 
