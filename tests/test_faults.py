@@ -8,6 +8,7 @@ import importlib
 import json
 import logging
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -21,6 +22,8 @@ import yaml
 from conceptnb import results
 from conceptnb.cli import COMMANDS, _in_one_line, main
 from conceptnb.core.example_data import write_environments
+from conceptnb.core.problems import TABLE_1
+from conceptnb.embeddings.shapes3d.factors import N_IMAGES
 from conceptnb.studies import runner
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -195,6 +198,15 @@ def test_what_happens_on_the_way(words, capsys, monkeypatch):
         main(typed(words))
 
 
+OUTSIDE = [
+    ["reproduce", name, f"--{option}", str(value)]
+    for name, study in runner.STUDIES.items()
+    for option, (least, *most) in study.get("bounds", {}).items()
+    for value in (least - 1, *(limit + 1 for limit in most))
+    if value > 0  # smaller ones are refused as no count
+]
+"""Values of options that no study takes."""
+
 MISSING = [
     ("learn", ["none.csv", "--out", "r"], "none.csv"),
     ("learn", ["beans.csv", "none.npy", "--out", "r"], "none.npy"),
@@ -288,6 +300,10 @@ def test_arguments_are_refused_before_torch_is_imported(folder):
         ["reproduce", "clip", "--split", "thirds"],
         ["reproduce", "steering-real-matrices", "--split-seeds", "one"],
         ["reproduce", "steering", "--alpha", "much"],
+        ["reproduce", "theory-beyond", "--instances", "0"],
+        ["reproduce", "synthetic", "--seeds", "0"],
+        ["reproduce", "steering", "--split-seeds", "0", "-1"],
+        *OUTSIDE,
         *([*words.split(), *more] for words, more, _ in MISSING if words not in STUDIES),
         *(typed(words, "--checkpoints", "file") for words in STUDIES),
         ["learn", "beans.csv", "--out", "r", "--base", "none"],
@@ -312,6 +328,17 @@ def test_arguments_are_refused_before_torch_is_imported(folder):
     assert np.char.startswith(done.stderr.splitlines(), "conceptnb ").all()
 
 
+def test_what_lies_outside_the_bounds_of_an_option_is_refused(capsys):
+    for words in OUTSIDE:
+        option, value = words[-2:]
+        assert main(words) == 2
+        assert re.search(rf"{option} {value}: give (from )?\d+", capsys.readouterr().err)
+    bounds = {name: study["bounds"] for name, study in runner.STUDIES.items() if "bounds" in study}
+    assert bounds["clip"]["images"][1] == N_IMAGES
+    assert bounds["clip-zeroshot"]["images"][1] == N_IMAGES // 20
+    assert bounds["baselines"]["rows"][1] == len(TABLE_1)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", runner.STUDIES)
 def test_options_read_from_sources_are_those_of_the_study(name):
@@ -323,7 +350,10 @@ def test_options_read_from_sources_are_those_of_the_study(name):
     for action in whole._actions:
         found = read[action.option_strings[0]]
         assert (found.nargs, type(found)) == (action.nargs, type(action))
-        assert found.type in (action.type, str, None)
+        assert found.type in (action.type, str, None) or found.type.__name__ == "int"
+        if action.type is int and action.default not in (None, []):
+            for value in np.ravel(action.default):  # what is computed by default is not refused
+                assert found.type(str(value)) == value
         assert found.choices is None or [*found.choices] == [*action.choices]
 
 

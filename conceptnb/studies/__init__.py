@@ -2,7 +2,7 @@
 
 import tomllib
 from importlib.resources import files
-from typing import NoReturn
+from typing import Any, NoReturn
 
 
 def refuse(message: str) -> NoReturn:
@@ -10,7 +10,7 @@ def refuse(message: str) -> NoReturn:
     raise ValueError(f"{message}; --help lists the options")
 
 
-STUDIES: dict[str, dict[str, str]] = tomllib.loads(
+STUDIES: dict[str, dict[str, Any]] = tomllib.loads(
     (files("conceptnb") / "studies.toml").read_text(encoding="utf-8")
 )
-"""What ``conceptnb reproduce`` offers: name -> ``module`` and a line of ``help``."""
+"""What ``conceptnb reproduce`` offers: name -> ``module``, ``help``, ``bounds`` of options."""

@@ -158,8 +158,6 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 def _plans(args: argparse.Namespace) -> list[Plan]:
     seeds = consecutive_seeds(args.seeds, args.first_seed)
-    if args.samples < 100:
-        raise ValueError(f"--samples {args.samples} must be at least 100 per environment")
     first = _SETTINGS[0]
     cases = [(first, "interventions", start) for start in range(_STARTS)]
     cases += [(s, "interventions", 0) for s in _SETTINGS[1:]]

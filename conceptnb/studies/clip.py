@@ -200,8 +200,6 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _plans(args: argparse.Namespace) -> list[Plan]:
-    if not 1 <= args.images <= shapes3d.N_IMAGES:
-        raise ValueError(f"--images {args.images} must lie in [1, {shapes3d.N_IMAGES}]")
     small = [*clip.SMALL_NAMES, *(f"{name}-untrained" for name in clip.SMALL_NAMES)]
     groups = {"small": small, "openai": list(clip.REAL_NAMES)}
     names = [name for word in args.models for name in groups.get(word, [word])]

@@ -221,8 +221,14 @@ def _refuse_before_loading(name: str, words: Sequence[str]) -> None:
     args, rest = _known(words)
     if {"-h", "--help"} & {*rest}:
         return
-    if source := _source_of(STUDIES.get(name, {}).get("module", "")):
-        _declared(source).parse_args(list(words))
+    about = STUDIES.get(name, {})
+    if source := _source_of(about.get("module", "")):
+        given = _declared(source).parse_args(list(words))
+        for option, (least, *most) in about.get("bounds", {}).items():
+            value = getattr(given, option)
+            if value is not None and not least <= value <= (most or [math.inf])[0]:
+                limits = f"from {least} to {most[0]}" if most else f"{least} or more"
+                raise ValueError(f"--{option} {value}: give {limits}")
     if args.jobs < 1:
         raise ValueError(f"--jobs must be at least 1, got {args.jobs}")
     if args.scheduler and args.backend != "dask":
@@ -248,7 +254,7 @@ def _declared(own: str) -> argparse.ArgumentParser:
             match node:
                 case ast.Call(ast.Attribute(attr="add_argument"), [ast.Constant(str(option))]):
                     if option not in parser._option_string_actions:
-                        parser.add_argument(option, **_plain(node.keywords))
+                        parser.add_argument(option, **_plain(option, node.keywords))
     return parser
 
 
@@ -257,16 +263,29 @@ def _source_of(module: str) -> str:
     return file.read_text(encoding="utf-8") if file.is_file() else ""
 
 
-def _plain(keywords: Sequence[ast.keyword]) -> dict[str, Any]:
-    types: dict[str, Any] = {"int": int, "float": float}
+def _plain(option: str, keywords: Sequence[ast.keyword]) -> dict[str, Any]:
+    """Return what is a plain value; a whole number is a count, from 1, or a seed, from 0."""
     found: dict[str, Any] = {}
+    for given in keywords:
+        if given.arg in ("nargs", "choices", "action"):
+            with contextlib.suppress(ValueError):
+                found[given.arg] = ast.literal_eval(given.value)
+    seed = option.endswith("seed") or (option.endswith("seeds") and "nargs" in found)
+    types: dict[str, Any] = {"int": _from(0 if seed else 1), "float": float}
     for given in keywords:
         if given.arg == "type" and isinstance(given.value, ast.Name):
             found["type"] = types.get(given.value.id, str)
-        elif given.arg in ("nargs", "choices", "action"):
-            with contextlib.suppress(ValueError):
-                found[given.arg] = ast.literal_eval(given.value)
     return found
+
+
+def _from(least: int) -> Callable[[str], int]:
+    def whole(text: str) -> int:
+        if int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text}: give {least} or more")
+        return int(text)
+
+    whole.__name__ = "int"  # as argparse calls it where a word is no number
+    return whole
 
 
 def _that_matter(words: Sequence[str]) -> list[str]:

@@ -111,8 +111,6 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _plans(args: argparse.Namespace) -> list[Plan]:
-    if args.every < 1:
-        raise ValueError(f"--every {args.every}: give 1 for all questions, or a larger number")
     questions, edition = read_truthfulqa()
     source = find_language_model(args.model)
     shared = {
