@@ -127,17 +127,20 @@ def load_directions(path: str | Path) -> dict[str, ConceptDirections]:
     found = {}
     try:
         with safe_open(str(path), "np") as file:
-            about = {key: json.loads(value) for key, value in (file.metadata() or {}).items()}
-            for name, classes in about["classes"].items():
+            about = file.metadata() or {}
+            columns = json.loads(about.get("columns", "{}"))
+            for name, classes in dict(json.loads(about["classes"])).items():
                 A = file.get_tensor(f"{name}/directions")
                 found[name] = concept = ConceptDirections(n_components=len(A))
                 concept.directions_, concept.planes_ = A, file.get_tensor(f"{name}/planes")
                 concept.classes_, concept.n_features_in_ = np.asarray(classes), A.shape[1]
                 concept.variance_ = float(file.get_tensor(f"{name}/variance"))
-                if name in about["columns"]:
-                    concept.feature_names_in_ = np.array(about["columns"][name], dtype=object)
+                if name in columns:
+                    concept.feature_names_in_ = np.array(columns[name], dtype=object)
     except (SafetensorError, KeyError, TypeError, json.JSONDecodeError) as error:
-        raise ValueError(f"{path} holds no directions: {error}") from None
+        raise ValueError(
+            f"{path} holds no directions of this version ({error}): write them again"
+        ) from None
     return found
 
 

@@ -27,7 +27,8 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     save_directions(directions, args.out / "directions.safetensors", components)
     template = "apply_embeddings.txt" if args.data.is_file() else "apply_images.txt"
     load = "from conceptnb.embeddings.clip import load_clip\n" if args.encoder else ""
-    code = _fill(template, embed=read, load=load, size=args.size)
+    new = f"NEW{args.data.suffix}" if "pd.read" in read else "NEW.npy"
+    code = _fill(template, embed=read, load=load, size=args.size, new=new)
     first = next(iter(report.factors.values()))
     values = labels.assign(half=np.where(np.isin(np.arange(len(Z)), first.test), "judged", "fit"))
     for name, found in report.factors.items():
@@ -70,6 +71,9 @@ def _read(args: argparse.Namespace) -> tuple[Array, pd.DataFrame, PCA | None, st
                 "labels for each embedding, in the same order"
             )
         code = "np.load(sys.argv[1])"
+        if args.data.suffix.lower() in (".csv", ".parquet"):
+            reader = args.data.suffix.lower()[1:]
+            code = f"pd.read_{reader}(sys.argv[1])[{list(rows)}].to_numpy(float)"
         try:
             return rows.to_numpy(dtype=float), labels[args.factors or list(labels)], None, code
         except ValueError as error:

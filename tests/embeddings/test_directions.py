@@ -475,6 +475,17 @@ def test_values_without_noise_are_certain():
     Z = np.repeat([[0.0, 1.0], [2.0, 1.0], [4.0, 1.0]], 5, axis=0)
     fitted = cd.ConceptDirections("ordinal").fit(Z, np.repeat([0, 1, 2], 5))
     np.testing.assert_array_equal(fitted.predict_proba(Z[::5]), np.eye(3))
+    same = cd.ConceptDirections().fit(np.ones((6, 2)), [0, 1] * 3)
+    np.testing.assert_allclose(same.predict_proba(np.ones((2, 2))), 0.5)
+
+
+def test_probabilities_do_not_depend_on_the_zero_or_the_scale():
+    Z, labels = embedding(300, 4, 3, seed=4)
+    expected = cd.ConceptDirections(n_components=2).fit(Z, labels).predict_proba(Z)
+    for scale, shift in ((1, 1e6), (1e-9, 0), (1e9, 0)):
+        moved = Z * scale + shift
+        found = cd.ConceptDirections(n_components=2).fit(moved, labels).predict_proba(moved)
+        np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
 EXPECTED_FAILURES = {

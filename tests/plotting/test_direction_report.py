@@ -56,6 +56,10 @@ def test_every_format_gives_the_same_report_and_directions(rows):
         np.testing.assert_allclose(
             found[name]["kind"].transform(Z), found["Z.npy"]["kind"].transform(Z)
         )
+    new = pd.read_csv(folder / "Z.csv")[list("fedcba")]
+    new.to_csv(folder / "new.csv", index=False)  # columns are taken by name
+    read = applied(folder / "of Z.csv", folder / "new.csv")
+    pd.testing.assert_frame_equal(read, applied(folder / "of Z.npy", folder / "Z.npy"))
     kind = found["Z.npy"]["kind"]
     cosine = abs(kind.directions_[0, 0]) / np.linalg.norm(kind.directions_[0])
     assert cosine > 0.95
@@ -168,6 +172,8 @@ def test_a_file_without_directions_is_refused(tmp_path):
     save_file({"x": np.zeros(2)}, tmp_path / "x.safetensors")
     with pytest.raises(ValueError, match="holds no directions"):
         load_directions(tmp_path / "x.safetensors")
-    save_file({"x": np.zeros(2)}, tmp_path / "x.safetensors", {"classes": "{"})
-    with pytest.raises(ValueError, match="holds no directions"):
-        load_directions(tmp_path / "x.safetensors")
+    for classes in ("{", "7", '{"kind": ["a", "b"]}'):
+        save_file({"kind/directions": np.zeros((1, 2))}, tmp_path / "x.safetensors",
+            {"classes": classes})  # fmt: skip
+        with pytest.raises(ValueError, match="holds no directions of this version"):
+            load_directions(tmp_path / "x.safetensors")

@@ -15,7 +15,6 @@ from sklearn.base import (
     TransformerMixin,
 )
 from sklearn.metrics import pairwise_distances_argmin
-from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.extmath import svd_flip
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -165,12 +164,15 @@ class ConceptDirections(
         """Probability (samples, n_values) of each value, in the order of `classes_`.
 
         The noise of Definition 2 is taken to be normal, of `variance_` in all dimensions, and all
-        values to be equally frequent. :meth:`predict` then returns the most probable value.
+        values to be equally frequent. :meth:`predict` then returns the most probable value. Where
+        values do not vary at all, such as with one sample of each, the nearest plane is certain.
         """
-        squares = euclidean_distances(self.transform(Z), self.planes_, squared=True)
-        # Where values do not vary at all, the nearest plane is certain.
-        variance = max(self.variance_, 1e-12 * float(np.ptp(self.planes_, axis=0).max()) ** 2)
-        return softmax(-squares / (2 * variance), axis=1)
+        gaps = self.transform(Z)[:, None] - self.planes_
+        squares = (gaps**2).sum(axis=2)
+        squares -= squares.min(axis=1, keepdims=True)
+        with np.errstate(over="ignore"):  # of a share by next to nothing: that value is impossible
+            exponents = squares / max(2 * self.variance_, np.finfo(float).tiny)
+        return softmax(-exponents, axis=1)
 
     def concept(self, value: int | str) -> Concept:
         """Return the concept A z = b of one value that occurred in training (Definition 1)."""
