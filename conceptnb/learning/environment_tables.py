@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Integral, Real
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -145,7 +147,7 @@ def from_arrays(
         raise ValueError(
             f"columns={list(columns)} must give each of X's {points.shape[1]} columns its own name"
         )
-    if (bad := {"", "nan", "None"} & {*labels}) and str(base) not in bad:
+    if (bad := {"", "nan", "None", "<NA>", "NaT"} & {*labels}) and str(base) not in bad:
         row = min(labels.index(name) for name in bad) + 1
         raise ValueError(f"{source}: the environment of row {row} of the data is missing")
     if len(labels) != len(points):
@@ -248,16 +250,18 @@ def learn_concepts(
         If `looked_for` does not name exactly the environments of the table.
     """
     concepts, targets = _targets(table, looked_for)
+    components = _listed(components, int, "components")
+    shrinkage = _listed(shrinkage, float, "shrinkage")
     least, most = len(concepts), table.X.shape[1]
     if bad := [k for k in components if not least <= k <= most]:
         raise ValueError(
             f"components={bad} must lie between {least} (concepts) and {most} (columns)"
         )
 
-    if not len(shrinkage) or not all(0 <= share < 1 for share in shrinkage):
-        raise ValueError(f"shrinkage={list(shrinkage)} must be shares in [0, 1), 0 for none")
+    if not shrinkage or not all(0 <= share < 1 for share in shrinkage):
+        raise ValueError(f"shrinkage={shrinkage} must be shares in [0, 1), 0 for none")
     if any(shrinkage) and encoder != "linear":
-        raise ValueError(f"shrinkage={list(shrinkage)} needs encoder='linear': leave it [0]")
+        raise ValueError(f"shrinkage={shrinkage} needs encoder='linear': leave it [0]")
     learner = ConceptLearner(
         len(concepts), targets=targets, encoder=encoder, n_starts=starts, random_state=seed
     )
@@ -287,17 +291,18 @@ def _fits(
     components: Sequence[int | None],
     shrinkage: Sequence[float],
 ) -> dict[tuple[int | None, float], ConceptLearner]:
-    """Fit by each number of components and share of shrinkage; what is returned takes X."""
-    unit = np.where(np.ptp(X, axis=0) > 0, X.std(axis=0), 1.0)
+    """Fit by each number of components and share of shrinkage; what is returned takes X.
+
+    All columns are all components: so no fit depends on the units of columns.
+    """
+    varies = np.ptp(X, axis=0) > 0
+    unit = np.where(varies, X.std(axis=0), 1.0)
     _, size, axes = np.linalg.svd((X - X.mean(axis=0)) / unit, full_matrices=False)
-    average, found = (size**2).sum() / X.shape[1], {}
+    average, found = (size**2).sum() / max(varies.sum(), 1), {}
     for kept in components:
         parts, variance = axes[:kept].T, size[:kept] ** 2
-        if kept is None:
-            whole = clone(learner).fit(X, environment)
-        else:
-            whole = _fit_along(parts / unit[:, None], clone(learner), X, environment)
-        for share in shrinkage:
+        whole = _fit_along(parts / unit[:, None], clone(learner), X, environment)
+        for share in dict.fromkeys(shrinkage):
             found[kept, share] = whole
             if share:
                 factor = variance / ((1 - share) * variance + share * average)
@@ -305,6 +310,15 @@ def _fits(
                 into = parts @ weights / unit[:, None]
                 found[kept, share] = _fit_along(into, clone(learner), X, environment)
     return found
+
+
+def _listed(values: Sequence[float], kind: type[int | float], name: str) -> list[Any]:
+    """Return a list of whole numbers or of numbers, or raise TypeError."""
+    given = np.asarray(values, dtype=object)
+    accepted = Integral if kind is int else Real
+    if given.ndim != 1 or not all(isinstance(value, accepted) for value in given):
+        raise TypeError(f"{name}={values!r} must be a list of numbers ({kind.__name__})")
+    return [kind(value) for value in given]
 
 
 def _fit_along(
@@ -499,13 +513,13 @@ def _about_valuations(report: ConceptReport, targets: NDArray[np.bool_]) -> Iter
         rows = (environment == 0) | (environment == e + 1)
         C = scaled[rows][:, looked]
         slope, bend = _logistic(np.hstack([C, C**2]), environment[rows] > 0).coef_.reshape(2, -1)
-        tops[e, looked] = -slope / (2 * bend)
-    for concept, found in zip(report.concepts, tops.T, strict=True):
-        count = int(np.isfinite(found).sum())
-        if count > 1 and np.ptp(found[np.isfinite(found)]) < _ONE_VALUATION:
+        tops[e, looked] = np.where(bend < 0, -slope / (2 * bend), np.nan)  # others are lowest there
+    for concept, found, looked in zip(report.concepts, tops.T, targets.T, strict=True):
+        kept = found[np.isfinite(found)]
+        if len(kept) > 1 and np.ptp(kept) < _ONE_VALUATION:
             yield (
-                f"{concept!r} was looked for at nearly the same valuation in all "
-                f"{count} environments (Assumption 4): add one at another."
+                f"{concept!r} was looked for at nearly the same valuation in {len(kept)} of its "
+                f"{looked.sum()} environments (Assumption 4): add one at another."
             )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import ArrayLike
 from safetensors import safe_open
@@ -134,11 +135,18 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         if self.base is None:
             labels = check_environment(environment)
             return np.arange(labels.max() + 1), labels
-        names, base = np.asarray(environment).astype(str), str(self.base)
-        if base not in names:
-            raise ValueError(f"base={base!r} is no environment; there are {np.unique(names)}")
-        found = np.array([base, *np.unique(names[names != base])])
-        return found, check_environment(_positions(names, found))
+        if not isinstance(self.base, str):
+            raise TypeError(
+                f"base={self.base!r} must be the name of an environment: leave it out where they "
+                "are numbers, 0 for the base"
+            )
+        names = _names(environment)
+        if self.base not in names:
+            raise ValueError(f"base={self.base!r} is no environment; there are {sorted({*names})}")
+        found = np.array([self.base, *np.unique(names[names != self.base])])
+        if len(found) == 1:
+            raise ValueError(f"environment holds {self.base!r} alone: give another to tell from it")
+        return found, _positions(names, found)
 
     def _recipe(self) -> Recipe:
         if self.encoder not in ("linear", "mlp"):
@@ -179,9 +187,11 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         No truth enters, so it may choose among learners.
         """
         learned = self.log_odds(X)
-        names = np.asarray(environment)
         known = self.environments_
-        labels = _positions(names if self.base is None else names.astype(str), known)
+        own = _names(environment) if known.dtype.kind == "U" else np.asarray(environment)
+        if own.ndim != 1 or own.dtype.kind not in "iuU":
+            raise TypeError("environment must hold one integer per row, as in the fit")
+        labels = _positions(own, known)
         if len(labels) != len(learned):
             raise ValueError(f"environment has {len(labels)} entries for {len(learned)} rows of X")
         odds = np.column_stack([np.zeros(len(labels)), learned]) + self._log_prior
@@ -238,7 +248,7 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             inputs += clustered.rank
         learner._log_prior = tensors["log_prior"].numpy()
         learner.n_environments_ = m = len(learner._log_prior) - 1
-        learner.environments_ = np.array(state["environments"])
+        learner.environments_ = np.array(state.get("environments", range(m + 1)))
         training = TrainingConfig(**state["recipe"].pop("training"))
         recipe = Recipe(**state["recipe"], training=training)
         targets = learner.targets
@@ -265,6 +275,17 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
+
+
+def _names(environment: ArrayLike) -> np.ndarray:
+    """Return names of environments as text (samples,); ValueError where one is missing."""
+    given = np.asarray(environment, dtype=object)
+    if given.ndim != 1:
+        raise ValueError(f"environment must have one axis, got shape {given.shape}")
+    names = np.array([str(name).strip() for name in given])
+    if (missing := pd.isna(given) | (names == "")).any():
+        raise ValueError(f"environment: the name of row {int(missing.argmax()) + 1} is missing")
+    return names
 
 
 def _positions(names: np.ndarray, known: np.ndarray) -> np.ndarray:

@@ -223,7 +223,11 @@ def _shown(
         for name, column in means.items()
     )
     figure = valuations_by_environment(report)
-    about = f"There is none here: {none}." if none else "That of each row is in the table of rows."
+    about = (
+        f"There is none here: {none}."
+        if none
+        else ("valuations.csv has that of each row, in the unit of the valuations.")
+    )
     shown = {"summary": report.summary(), "concepts": concepts, "figure": (figure, alt)}
     return shown | {"errors": about}
 

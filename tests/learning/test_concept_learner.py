@@ -115,6 +115,26 @@ def test_the_base_comes_first_and_targets_follow_the_alphabet(problem):
     assert (own > base).all()
 
 
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA, "", " "])
+def test_a_missing_name_is_no_environment(problem, fitted, missing):
+    names = np.array(["any", *"abcdefg"], dtype=object)[problem.environment]
+    names[7] = missing
+    with pytest.raises(ValueError, match="name of row 8 is missing"):
+        clone(fitted).set_params(base="any").fit(problem.X, names)
+
+
+def test_labels_that_are_no_names_or_no_numbers_are_refused(problem, fitted):
+    for bad in (problem.environment[:, None], problem.environment > 0, 3, None):
+        with pytest.raises(TypeError, match="one integer per row"):
+            fitted.score(problem.X, bad)
+    with pytest.raises(TypeError, match="base=0 must be the name of an environment"):
+        clone(fitted).set_params(base=0).fit(problem.X, problem.environment)
+    with pytest.raises(ValueError, match="environment holds 'a' alone"):
+        ConceptLearner(2, base="a").fit(problem.X, ["a"] * len(problem.X))
+    with pytest.raises(ValueError, match="must have one axis"):
+        ConceptLearner(2, base="a").fit(problem.X, [["a", "b"]] * len(problem.X))
+
+
 def test_starts_and_epochs_are_honoured_whatever_is_known(problem):
     few = np.random.default_rng(0).permutation(len(problem.X))[:600]
     for targets in (None, problem.design.M > 0):

@@ -1,8 +1,10 @@
 """Standard errors of learned valuations: against the spread of fits, and where there are none."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from conceptnb.learning import standard_errors
 from conceptnb.learning.environment_tables import from_arrays, learn_concepts
 from conceptnb.learning.standard_errors import valuation_errors
 
@@ -70,10 +72,49 @@ def test_where_the_theory_gives_none_they_are_refused():
         valuation_errors(learn_concepts(several, together))
 
 
-def test_many_columns_are_refused():
-    plain = table(3, rows=150)
-    noise = np.random.default_rng(0).normal(size=(len(plain.X), 98))
-    names = [plain.names[e] for e in plain.environment]
-    report = learn_concepts(from_arrays(np.hstack([plain.X, noise]), names, "base"), LOOKED_FOR)
-    with pytest.raises(ValueError, match=r"202 parameters .* fewer components"):
+def noisy(seed, rows, noise):
+    """The table with columns of noise beside the three."""
+    plain, rng = table(seed, rows), np.random.default_rng([seed, 1])
+    X = np.hstack([plain.X, rng.normal(size=(len(plain.X), noise))])
+    return from_arrays(X, [plain.names[e] for e in plain.environment], "base")
+
+
+def test_fewer_than_twenty_rows_per_parameter_are_refused():
+    report = learn_concepts(noisy(3, 150, 10), LOOKED_FOR)  # 13 columns: 26 + 5 + 4 parameters
+    assert (valuation_errors(report) > 0).all()
+    report = learn_concepts(noisy(3, 139, 10), LOOKED_FOR)
+    with pytest.raises(ValueError, match=r"695 rows .* 35 parameters, .* fewer components"):
         valuation_errors(report)
+
+
+@pytest.mark.slow
+def test_with_many_columns_errors_are_about_as_large_as_the_error_of_a_fit():
+    scores = []
+    for seed in range(8):
+        report = learn_concepts(noisy(seed, 160, 10), LOOKED_FOR)
+        new = np.random.default_rng(seed).normal(size=(100, 13))
+        base = report.table.X[report.table.environment == 0].mean(axis=0)
+        found, truth = report.learner.transform(new), ((new - base) @ np.eye(13, 3)) @ ATOMS.T
+        sign = np.sign((found * truth).sum(axis=0))
+        scores.append((((found * sign - truth) / valuation_errors(report, new)) ** 2).mean())
+    assert 0.7 < np.mean(scores) < 1.8
+
+
+def test_columns_are_taken_by_name_and_no_overlap_is_refused():
+    plain = table(4)
+    names = [plain.names[e] for e in plain.environment]
+    frame = pd.DataFrame(plain.X, columns=["a", "b", "c"])
+    report = learn_concepts(from_arrays(frame, names, "base"), LOOKED_FOR)
+    expected = valuation_errors(report, plain.X[:5])
+    np.testing.assert_array_equal(valuation_errors(report, frame[["c", "a", "b"]][:5]), expected)
+    frame.loc[plain.environment == 1, "a"] += 40
+    apart = learn_concepts(from_arrays(frame, names, "base"), LOOKED_FOR)
+    with pytest.raises(ValueError, match=r"\['e1'\] do not overlap with the base"):
+        valuation_errors(apart)
+
+
+def test_of_many_rows_a_part_is_enough(monkeypatch):
+    report = learn_concepts(table(5, 1000), LOOKED_FOR)
+    every = valuation_errors(report)
+    monkeypatch.setattr(standard_errors, "_MOST", 2500)
+    np.testing.assert_allclose(valuation_errors(report), every, rtol=0.1)
