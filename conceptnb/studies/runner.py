@@ -223,14 +223,9 @@ def _refuse_before_loading(name: str, words: Sequence[str]) -> None:
         return
     about = STUDIES.get(name, {})
     if source := _source_of(about.get("module", "")):
-        given = _declared(source).parse_args(list(words))
-        for option, (least, *most) in about.get("bounds", {}).items():
-            value = getattr(given, option)
-            if value is not None and not least <= value <= (most or [math.inf])[0]:
-                limits = f"from {least} to {most[0]}" if most else f"{least} or more"
-                raise ValueError(f"--{option} {value}: give {limits}")
-    if args.jobs < 1:
-        raise ValueError(f"--jobs must be at least 1, got {args.jobs}")
+        for option, value in vars(_declared(source).parse_args(list(words))).items():
+            _refuse_outside(option, value, about.get("bounds", {}))
+    _refuse_outside("jobs", args.jobs, {})
     if args.scheduler and args.backend != "dask":
         raise ValueError("--scheduler is for --backend dask: name both, or neither")
     if args.out is not None:
@@ -254,7 +249,7 @@ def _declared(own: str) -> argparse.ArgumentParser:
             match node:
                 case ast.Call(ast.Attribute(attr="add_argument"), [ast.Constant(str(option))]):
                     if option not in parser._option_string_actions:
-                        parser.add_argument(option, **_plain(option, node.keywords))
+                        parser.add_argument(option, **_plain(node.keywords))
     return parser
 
 
@@ -263,29 +258,28 @@ def _source_of(module: str) -> str:
     return file.read_text(encoding="utf-8") if file.is_file() else ""
 
 
-def _plain(option: str, keywords: Sequence[ast.keyword]) -> dict[str, Any]:
-    """Return what is a plain value; a whole number is a count, from 1, or a seed, from 0."""
+def _plain(keywords: Sequence[ast.keyword]) -> dict[str, Any]:
+    types: dict[str, Any] = {"int": int, "float": float}
     found: dict[str, Any] = {}
-    for given in keywords:
-        if given.arg in ("nargs", "choices", "action"):
-            with contextlib.suppress(ValueError):
-                found[given.arg] = ast.literal_eval(given.value)
-    seed = option.endswith("seed") or (option.endswith("seeds") and "nargs" in found)
-    types: dict[str, Any] = {"int": _from(0 if seed else 1), "float": float}
     for given in keywords:
         if given.arg == "type" and isinstance(given.value, ast.Name):
             found["type"] = types.get(given.value.id, str)
+        elif given.arg in ("nargs", "choices", "action"):
+            with contextlib.suppress(ValueError):
+                found[given.arg] = ast.literal_eval(given.value)
     return found
 
 
-def _from(least: int) -> Callable[[str], int]:
-    def whole(text: str) -> int:
-        if int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text}: give {least} or more")
-        return int(text)
-
-    whole.__name__ = "int"  # as argparse calls it where a word is no number
-    return whole
+def _refuse_outside(option: str, value: Any, bounds: Mapping[str, Sequence[int]]) -> None:
+    """Refuse whole numbers outside their bounds: without any, counts from 1, and seeds from 0."""
+    listed = isinstance(value, list)
+    seed = option.endswith("seed") or (listed and option.endswith("seeds"))
+    least, *most = bounds.get(option, [0 if seed else 1])
+    for number in value if listed else [value]:
+        if type(number) is not int or least <= number <= min(most, default=number):
+            continue
+        limits = f"lie in [{least}, {most[0]}]" if most else f"be at least {least}"
+        raise ValueError(f"--{option.replace('_', '-')} must {limits}, got {number}")
 
 
 def _that_matter(words: Sequence[str]) -> list[str]:

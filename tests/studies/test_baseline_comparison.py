@@ -43,4 +43,4 @@ def test_command_writes_rows_with_provenance(tmp_path, capsys):
     assert row["dimensions"] == 3
     assert row["mcc_mean"] == pytest.approx(np.mean([run["mcc"] for run in kept["runs"]]), abs=1e-4)
     assert cli.main(["reproduce", "baselines", "--seeds", "0"]) == 2
-    assert "--seeds: 0: give 1 or more" in capsys.readouterr().err
+    assert "--seeds must be at least 1" in capsys.readouterr().err

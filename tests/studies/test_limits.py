@@ -139,7 +139,7 @@ def test_command_writes_rows_with_provenance(tmp_path, monkeypatch, capsys):
     assert [row["seeds"] for row in kept["rows"]] == [2, 2]
     assert len(kept["runs"]) == 4
     assert cli.main(["reproduce", "limits", "--seeds", "0"]) == 2
-    assert "--seeds: 0: give 1 or more" in capsys.readouterr().err
+    assert "--seeds must be at least 1" in capsys.readouterr().err
 
 
 def test_every_study_has_lines_over_levels():

@@ -59,7 +59,7 @@ def test_command_writes_rows_with_provenance(tmp_path, monkeypatch, capsys, esti
     assert written["seeds"] == written["rows"][0]["seeds"] == [5]
     assert len(written["runs"]) == 1
     assert cli.main([*words, "--force", "--seeds", "0"]) == 2
-    assert "--seeds: 0: give 1 or more" in capsys.readouterr().err
+    assert "--seeds must be at least 1" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("wrong", ["labels", "targets"])
