@@ -3,6 +3,7 @@
 import argparse
 import shlex
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -27,7 +28,7 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     save_directions(directions, args.out / "directions.safetensors", components)
     template = "apply_embeddings.txt" if args.data.is_file() else "apply_images.txt"
     load = "from conceptnb.embeddings.clip import load_clip\n" if args.encoder else ""
-    new = f"NEW{args.data.suffix}" if "pd.read" in read else "NEW.npy"
+    new = f"NEW{_by_name(args.data) or '.npy'}"
     code = _fill(template, embed=read, load=load, size=args.size, new=new)
     first = next(iter(report.factors.values()))
     values = labels.assign(half=np.where(np.isin(np.arange(len(Z)), first.test), "judged", "fit"))
@@ -60,6 +61,12 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     )
 
 
+def _by_name(file: Path) -> str:
+    """Return the kind of a file whose columns have names, or nothing."""
+    kind = file.suffix.lower()
+    return kind if kind in (".csv", ".parquet") else ""
+
+
 def _read(args: argparse.Namespace) -> tuple[Array, pd.DataFrame, PCA | None, str]:
     """Return embeddings, labels, what made embeddings of pixels, and code to make new ones."""
     if not args.data.is_dir():
@@ -71,9 +78,8 @@ def _read(args: argparse.Namespace) -> tuple[Array, pd.DataFrame, PCA | None, st
                 "labels for each embedding, in the same order"
             )
         code = "np.load(sys.argv[1])"
-        if args.data.suffix.lower() in (".csv", ".parquet"):
-            reader = args.data.suffix.lower()[1:]
-            code = f"pd.read_{reader}(sys.argv[1])[{list(rows)}].to_numpy(float)"
+        if kind := _by_name(args.data):
+            code = f"pd.read_{kind[1:]}(sys.argv[1])[{list(rows)}].to_numpy(float)"
         try:
             return rows.to_numpy(dtype=float), labels[args.factors or list(labels)], None, code
         except ValueError as error:
