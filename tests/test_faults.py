@@ -24,6 +24,7 @@ from conceptnb.cli import COMMANDS, _in_one_line, main
 from conceptnb.core.example_data import write_environments
 from conceptnb.core.problems import TABLE_1
 from conceptnb.embeddings.shapes3d.factors import N_IMAGES
+from conceptnb.steering.small_models import small_models
 from conceptnb.studies import runner
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -207,6 +208,19 @@ OUTSIDE = [
 ]
 """Values of options that no study takes."""
 
+LEARN = [
+    ["learn", "beans.csv", "--out", "r", *more]
+    for more in (
+        ["--shrinkage", "2"],
+        ["--shrinkage", ".1", "--encoder", "mlp"],
+        ["--components", "99"],
+        ["--components", "1"],
+        ["--starts", "0", "--encoder", "mlp"],
+        ["--starts", "3"],
+    )
+]
+"""What the tables do not allow."""
+
 MISSING = [
     ("learn", ["none.csv", "--out", "r"], "none.csv"),
     ("learn", ["beans.csv", "none.npy", "--out", "r"], "none.npy"),
@@ -298,13 +312,22 @@ def test_arguments_are_refused_before_torch_is_imported(folder):
         *(typed(words, "--out", "file/x.safetensors") for words in WRITERS),
         *([*words.split(), "--nonsense"] for words in WORDS),
         ["reproduce", "clip", "--split", "thirds"],
+        ["reproduce", "clip", "--models", "none"],
         ["reproduce", "steering-real-matrices", "--split-seeds", "one"],
         ["reproduce", "steering", "--alpha", "much"],
+        ["reproduce", "light-tunnel", "--data", "none"],
+        ["reproduce", "neighbours", "--corpora", "none"],
+        ["reproduce", "neighbours", "--seeds", "3"],
+        ["reproduce", "limits", "--study", "none"],
+        ["reproduce", "baselines", "--method", "none"],
+        ["reproduce", "synthetic", "--table", "2"],
+        ["reproduce", "steering-real", "--preface", "none"],
+        *LEARN,
         ["reproduce", "theory-beyond", "--instances", "0"],
         ["reproduce", "synthetic", "--seeds", "0"],
         ["reproduce", "steering", "--split-seeds", "0", "-1"],
         *OUTSIDE,
-        *([*words.split(), *more] for words, more, _ in MISSING if words not in STUDIES),
+        *([*words.split(), *more] for words, more, _ in MISSING),
         *(typed(words, "--checkpoints", "file") for words in STUDIES),
         ["learn", "beans.csv", "--out", "r", "--base", "none"],
         ["learn", "beans.csv", "--out", "r", "--looked-for", "dark"],
@@ -326,6 +349,11 @@ def test_arguments_are_refused_before_torch_is_imported(folder):
     assert done.returncode == 0, done.stderr
     assert len(done.stderr.splitlines()) == len(faults)
     assert np.char.startswith(done.stderr.splitlines(), "conceptnb ").all()
+
+
+def test_what_is_learned_from_a_table_is_checked_by_name(capsys):
+    for words in LEARN:
+        refused(capsys, words, words[4].removeprefix("--"))
 
 
 def test_what_lies_outside_the_bounds_of_an_option_is_refused(capsys):
@@ -354,7 +382,33 @@ def test_options_read_from_sources_are_those_of_the_study(name):
         assert found.type in (action.type, str, None)
         bounds = runner.STUDIES[name].get("bounds", {})
         runner._refuse_outside(action.dest, action.default, bounds)  # defaults are not refused
-        assert found.choices is None or [*found.choices] == [*action.choices]
+        declared = runner.STUDIES[name].get("choices", {}).get(action.dest, action.choices)
+        assert [*(found.choices or declared or [])] == [*(action.choices or declared or [])]
+        runner._refuse_missing(action.dest, action.default, runner.STUDIES[name].get("paths", {}))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "option", "module", "constant"),
+    [
+        ("limits", "study", "conceptnb.studies.limits_studies", "LIMITS"),
+        ("baselines", "method", "conceptnb.studies.baseline_comparison", "METHODS"),
+        ("theory", "part", "conceptnb.studies.theory_tables", "_PLANS"),
+        ("synthetic", "table", "conceptnb.studies.synthetic_tables", "_TABLES"),
+        ("synthetic", "estimator", "conceptnb.studies.synthetic_tables", "_ESTIMATORS"),
+        ("clip", "models", "conceptnb.embeddings.clip.clip_models", "SOURCES"),
+    ],
+)
+def test_declared_choices_are_all_that_there_are(name, option, module, constant):
+    declared = runner.STUDIES[name].get("choices") or runner.STUDIES[name]["paths"]
+    there_are = {*getattr(importlib.import_module(module), constant)}
+    assert {*declared[option]} - {"all", "small", "openai"} == there_are - {"all"}
+
+
+def test_declared_corpora_and_seeds_are_those_of_the_small_models():
+    declared = runner.STUDIES["neighbours"]
+    seeds = range(declared["bounds"]["seeds"][1] + 1)
+    assert [*small_models()] == [(k, s) for k in declared["choices"]["corpora"] for s in seeds]
 
 
 @pytest.mark.parametrize(

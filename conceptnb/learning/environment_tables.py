@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from numbers import Integral, Real
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +14,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 
+from conceptnb.core.fit_choices import as_components, as_shrinkage
 from conceptnb.core.scores import match_columns
 from conceptnb.core.table_files import numbers, read_table, require_columns
 from conceptnb.core.validation import Array, as_points
@@ -250,24 +249,14 @@ def learn_concepts(
         If `looked_for` does not name exactly the environments of the table.
     """
     concepts, targets = _targets(table, looked_for)
-    components = _listed(components, int, "components")
-    shrinkage = _listed(shrinkage, float, "shrinkage")
-    least, most = len(concepts), table.X.shape[1]
-    if bad := [k for k in components if not least <= k <= most]:
-        raise ValueError(
-            f"components={bad} must lie between {least} (concepts) and {most} (columns)"
-        )
-
-    if not shrinkage or not all(0 <= share < 1 for share in shrinkage):
-        raise ValueError(f"shrinkage={shrinkage} must be shares in [0, 1), 0 for none")
-    if any(shrinkage) and encoder != "linear":
-        raise ValueError(f"shrinkage={shrinkage} needs encoder='linear': leave it [0]")
+    components = as_components(components, len(concepts), table.X.shape[1])
+    shrinkage = as_shrinkage(shrinkage, encoder)
     learner = ConceptLearner(
         len(concepts), targets=targets, encoder=encoder, n_starts=starts, random_state=seed
     )
     order = np.random.default_rng(seed).permutation(len(table.X))
     halves = [np.sort(order[::2]), np.sort(order[1::2])]
-    tried = _fits(learner, table.X, table.environment, (*components,) or (None,), shrinkage)
+    tried = _fits(learner, table.X, table.environment, components or [None], shrinkage)
     best = min(tried, key=lambda setting: tried[setting].held_out_loss_)
     learners = [
         _fits(learner, table.X[half], table.environment[half], best[:1], best[1:])[best]
@@ -310,15 +299,6 @@ def _fits(
                 into = parts @ weights / unit[:, None]
                 found[kept, share] = _fit_along(into, clone(learner), X, environment)
     return found
-
-
-def _listed(values: Sequence[float], kind: type[int | float], name: str) -> list[Any]:
-    """Return a list of whole numbers or of numbers, or raise TypeError."""
-    given = np.asarray(values, dtype=object)
-    accepted = Integral if kind is int else Real
-    if given.ndim != 1 or not all(isinstance(value, accepted) for value in given):
-        raise TypeError(f"{name}={values!r} must be a list of numbers ({kind.__name__})")
-    return [kind(value) for value in given]
 
 
 def _fit_along(

@@ -6,6 +6,7 @@ import io
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
@@ -16,8 +17,9 @@ from safetensors.numpy import load_file
 
 from conceptnb import __version__
 from conceptnb.core.files import write_text
+from conceptnb.core.fit_choices import as_components, as_shrinkage
 from conceptnb.core.table_files import read_table
-from conceptnb.core.validation import Array
+from conceptnb.core.validation import Array, as_count
 from conceptnb.studies.runner import _check_out
 
 if TYPE_CHECKING:
@@ -39,18 +41,7 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     """Read the tables, learn, and write report, learner, code that applies it, and valuations."""
     args = _parse(parser, words, _FILES)
     rows, environment, left_out = _read(args)
-    names = list(dict.fromkeys(environment))
-    base = args.base or names[0]
-    if base not in names:
-        raise ValueError(f"--base {base!r} is no environment; there are {names}")
-    looked_for = {name: [name] for name in names if name != base}
-    for word in args.looked_for:
-        name, equals, concepts = word.rpartition("=")
-        if not equals or name not in looked_for:
-            raise ValueError(
-                f"--looked-for {word!r} has to be ENVIRONMENT=CONCEPT,..., for one of {names[1:]}"
-            )
-        looked_for[name] = [concept.strip() for concept in concepts.split(",")]
+    base, looked_for = _asked(args, list(dict.fromkeys(environment)), rows.shape[1])
     from conceptnb.learning.environment_tables import from_arrays, learn_concepts  # noqa: PLC0415 - brings torch
     from conceptnb.learning.standard_errors import valuation_errors  # noqa: PLC0415 - as above
 
@@ -98,6 +89,31 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
         code=code,
         command=shlex.join(["conceptnb", "learn", *words]),
     )
+
+
+def _asked(
+    args: argparse.Namespace, names: Sequence[str], columns: int
+) -> tuple[str, dict[str, list[str]]]:
+    """Return the base and what was looked for; refuse what the tables do not allow."""
+    base = args.base or names[0]
+    if base not in names:
+        raise ValueError(f"--base {base!r} is no environment; there are {names}")
+    looked_for = {name: [name] for name in names if name != base}
+    for word in args.looked_for:
+        name, equals, concepts = word.rpartition("=")
+        if not equals or name not in looked_for:
+            raise ValueError(
+                f"--looked-for {word!r} has to be ENVIRONMENT=CONCEPT,..., for one of "
+                f"{list(looked_for)}"
+            )
+        looked_for[name] = [concept.strip() for concept in concepts.split(",")]
+    as_components(args.components, len({*chain(*looked_for.values())}), columns)
+    as_shrinkage(args.shrinkage, args.encoder)
+    if args.starts is not None:
+        as_count(args.starts, "--starts")
+        if args.encoder == "linear":
+            raise ValueError("--starts needs --encoder mlp: a linear encoder is searched")
+    return base, looked_for
 
 
 def _chosen(report: "ConceptReport") -> str:

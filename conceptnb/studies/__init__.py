@@ -13,4 +13,6 @@ def refuse(message: str) -> NoReturn:
 STUDIES: dict[str, dict[str, Any]] = tomllib.loads(
     (files("conceptnb") / "studies.toml").read_text(encoding="utf-8")
 )
-"""What ``conceptnb reproduce`` offers: name -> ``module``, ``help``, ``bounds`` of options."""
+"""What ``conceptnb reproduce`` offers: name -> ``module``, ``help`` and, of options, ``bounds``,
+``choices`` and ``paths``.
+"""

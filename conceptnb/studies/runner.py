@@ -32,6 +32,7 @@ from conceptnb.core.files import write_text
 from conceptnb.results.provenance import closure
 from conceptnb.studies import STUDIES, refuse
 
+_A_PATH = re.compile(r"^[./~]|\.(csv|json|txt|h5|safetensors|pt|pth|bin)$")
 Row = dict[str, Any]
 """One row of a table: plain JSON values by column."""
 
@@ -225,6 +226,8 @@ def _refuse_before_loading(name: str, words: Sequence[str]) -> None:
     if source := _source_of(about.get("module", "")):
         for option, value in vars(_declared(source).parse_args(list(words))).items():
             _refuse_outside(option, value, about.get("bounds", {}))
+            _refuse_other(option, value, about.get("choices", {}))
+            _refuse_missing(option, value, about.get("paths", {}))
     _refuse_outside("jobs", args.jobs, {})
     if args.scheduler and args.backend != "dask":
         raise ValueError("--scheduler is for --backend dask: name both, or neither")
@@ -280,6 +283,29 @@ def _refuse_outside(option: str, value: Any, bounds: Mapping[str, Sequence[int]]
             continue
         limits = f"lie in [{least}, {most[0]}]" if most else f"be at least {least}"
         raise ValueError(f"--{option.replace('_', '-')} must {limits}, got {number}")
+
+
+def _refuse_other(option: str, value: Any, choices: Mapping[str, Sequence[str]]) -> None:
+    """Refuse words that are not among those of an option."""
+    for given in value if isinstance(value, list) else [value]:
+        if given is not None and given not in choices.get(option, [given]):
+            words = ", ".join(choices[option])
+            raise ValueError(f"--{option.replace('_', '-')} {given} must be one of {words}")
+
+
+def _refuse_missing(option: str, value: Any, paths: Mapping[str, Sequence[str]]) -> None:
+    """Refuse files and folders that are not there, for options that take them or given words.
+
+    The word "*" stands for all names, as on a hub, that do not look like a file's or a folder's.
+    """
+    for given in value if isinstance(value, list) else [value]:
+        if given is None or option not in paths or str(given) in paths[option]:
+            continue
+        named = "*" in paths[option] and not _A_PATH.search(str(given))
+        if not named and not Path(given).expanduser().exists():
+            words = ["a name" if word == "*" else word for word in paths[option]]
+            way = " or ".join([*words, "a path that exists"])
+            raise ValueError(f"--{option.replace('_', '-')} {given} is not there: give {way}")
 
 
 def _that_matter(words: Sequence[str]) -> list[str]:
