@@ -31,6 +31,10 @@ def test_a_table_of_the_theory_is_computed_and_listed(tmp_path, monkeypatch, cap
     assert table.rows
     capsys.readouterr()
     assert main(["results"]) == 0
+    unmeasured = "theory_nested: current, spread not measured: `conceptnb results --spread"
+    assert capsys.readouterr().out.startswith(unmeasured)
+    results.save(dataclasses.replace(table, spread={"columns": []}), out)
+    assert main(["results"]) == 0
     assert capsys.readouterr().out.startswith("theory_nested: current\n    conceptnb reproduce th")
     changed = json.loads(out.read_text(encoding="utf-8"))
     changed["code"]["conceptnb.studies.theory_tables"] = "0"

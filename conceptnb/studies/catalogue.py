@@ -33,9 +33,14 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
 
 
 def _described(result: results.Result, changed: list[str]) -> str:
-    """Return two lines on a table: what has changed, and its command, seeds, processor and age."""
+    """Return two lines on a table: what has changed, and its command, seeds, processor and age.
+
+    A table that a study has computed is compared on other processors only once its spread is known.
+    """
     more = f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
     state = f"STALE: {', '.join(changed[:_NAMED])}{more}" if changed else "current"
+    if not result.spread and result.command.startswith("conceptnb reproduce"):
+        state += f", spread not measured: `conceptnb results --spread {result.name}`"
     try:
         age = f"{(date.today() - date.fromisoformat(result.computed)).days} days ago"
     except ValueError:
