@@ -183,7 +183,7 @@ class ConceptReport:
         above one of the base (area under the curve): 0.5 says nothing, 1 no overlap.
     agreement : dict of str to float
         For each concept, the absolute correlation of the valuations that two learners find,
-        each fitted to one half of the rows. What they do not agree on has not been learned.
+        each fitted to one half of the rows. Where they disagree, one of them at least is wrong.
     components, shrinkage : int or None, float
         What held-out loss chose: principal components, None for all columns, and share.
     warnings : list of str
