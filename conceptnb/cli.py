@@ -22,6 +22,7 @@ from typing import Any
 
 from conceptnb import __version__
 from conceptnb.studies import STUDIES, refuse
+from conceptnb.studies.runner import user_path
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class _Reproduce(_Command):
         return runner.reproduce(self.words.split()[-1], words)
 
 
-_TYPES = {"path": Path, "int": int, "float": float}
+_TYPES = {"path": user_path, "int": int, "float": float}
 _DAMAGED = ("SafetensorError", "UnpicklingError", "BadZipFile", "EOFError")
 """What readers of weights and checkpoints raise, without naming the file."""
 _FETCH = {"requests", "urllib3", "urllib", "httpx", "huggingface_hub"}
@@ -111,7 +112,8 @@ def _in_one_line(error: Exception, words: Sequence[str]) -> tuple[str, int]:
         return f"{said}: this needs a network; a file or folder of your own needs none", 2
     if isinstance(error, MemoryError) or type(error).__name__ == "TerminatedWorkerError":
         return f"{said}: memory ran out; give fewer --jobs, samples or images", 2
-    if type(error).__name__ in _DAMAGED or "PytorchStreamReader" in said:
+    reading = any("weights_only_unpickler" in f.f_code.co_filename for f, _ in raised)
+    if type(error).__name__ in _DAMAGED or "PytorchStreamReader" in said or reading:
         return f"{given or 'a file'} is damaged ({said}): fetch or make it again", 2
     if isinstance(error, ModuleNotFoundError) and (extra := _extra_of(str(error.name))):
         said += f": it comes with the extra {extra} (pip install 'conceptnb[{extra}]')"

@@ -59,6 +59,9 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(socket, "getaddrinfo", no_network)
     monkeypatch.setattr(logging, "raiseExceptions", False)  # pooch keeps another test's stderr
     write_environments("beans.csv", rows=40)
+    text = Path("beans.csv").read_text()
+    Path("semicolons.csv").write_text(text.replace(",", ";"))
+    Path("unnamed.csv").write_text(text.replace("dark,", "nan,").replace(",dark", ",nan"))
     Path("rows.csv").write_text("x,y\n" + "1,2\n3,5\n" * 8)
     Path("labels.csv").write_text("kind\n" + "a\nb\n" * 8)
     Path("questions.csv").write_text("question,best_answer,incorrect_answers\nwhy?,so,no\n")
@@ -217,9 +220,36 @@ LEARN = [
         ["--components", "1"],
         ["--starts", "0", "--encoder", "mlp"],
         ["--starts", "3"],
+        ["--looked-for", "dark=", "light=a"],
+        ["--looked-for", "dark=environment"],
+        ["--looked-for", "dark=a", "dark=b"],
+        ["--ids", "none"],
+        ["--base", ""],
+        ["--seed", "99999999999"],
     )
 ]
 """What the tables do not allow."""
+
+OTHERS = [
+    ("learn beans.csv --environment sensor_1 --ids environment --out r", "--environment sensor_1"),
+    ("learn semicolons.csv --out r", "separated by ';'"),
+    ("learn unnamed.csv --out r", "'nan'"),
+    ("learn beans.csv --ids sensor_1 sensor_2 sensor_3 sensor_4 sensor_5 --out r", "concepts"),
+    ("directions rows.csv --labels labels.csv --encoder RN101 --out r", "--encoder"),
+    ("directions rows.csv --labels labels.csv --size 8 --out r", "--size"),
+    ("directions rows.csv --labels labels.csv --factors kind kind --out r", "--factors kind kind"),
+    ("directions taken --labels labels.csv --size 99999 --out r", "--size"),
+    ("directions taken --labels labels.csv --encoder none --out r", "--encoder none"),
+    ("steer --model taken --questions questions.csv --out r", "--model taken"),
+    ("reproduce steering --folds 1", "--folds"),
+    ("reproduce steering --alpha nan", "--alpha"),
+    ("reproduce steering-real --model taken", "--model taken"),
+    ("reproduce steering-real --every 818", "--every"),
+    ("reproduce clip --cache file", "--cache file"),
+    ("reproduce encoder-pairs --cache file", "--cache file"),
+    ("reproduce limits --backend dask --scheduler none", "--scheduler none"),
+]
+"""Arguments that do not fit, and what names them."""
 
 MISSING = [
     ("learn", ["none.csv", "--out", "r"], "none.csv"),
@@ -256,6 +286,8 @@ DAMAGED = [
     ("score", ["--model", "model", "--data", "questions.csv"], "model"),
     ("train-clip", ["vit", "--steps", "1", "--out", "x.safetensors", "--checkpoint", "half.pt"],
      "half.pt"),
+    ("train-clip", ["vit", "--steps", "1", "--out", "x.safetensors", "--checkpoint", "beans.csv"],
+     "beans.csv is damaged"),
     ("reproduce clip", ["--models", "my-shapes-vit.safetensors", *SMALL, "--out", "x"],
      "my-shapes-vit.safetensors"),
     ("reproduce clip", ["--data", "data.h5", *SMALL, "--out", "x"], "data.h5"),
@@ -323,6 +355,7 @@ def test_arguments_are_refused_before_torch_is_imported(folder):
         ["reproduce", "synthetic", "--table", "2"],
         ["reproduce", "steering-real", "--preface", "none"],
         *LEARN,
+        *(words.split() for words, _ in OTHERS),
         ["reproduce", "theory-beyond", "--instances", "0"],
         ["reproduce", "synthetic", "--seeds", "0"],
         ["reproduce", "steering", "--split-seeds", "0", "-1"],
@@ -353,7 +386,9 @@ def test_arguments_are_refused_before_torch_is_imported(folder):
 
 def test_what_is_learned_from_a_table_is_checked_by_name(capsys):
     for words in LEARN:
-        refused(capsys, words, words[4].removeprefix("--"))
+        refused(capsys, words, words[4].removeprefix("--").replace("looked-for", "--looked-for"))
+    for words, name in OTHERS:
+        refused(capsys, words.split(), name)
 
 
 def test_what_lies_outside_the_bounds_of_an_option_is_refused(capsys):

@@ -9,6 +9,11 @@ import numpy as np
 
 def as_components(value: Sequence[int], concepts: int, columns: int) -> list[int]:
     """Return numbers of principal components to try, each from `concepts` to `columns`."""
+    if concepts > columns:
+        raise ValueError(
+            f"{concepts} concepts cannot be told apart in {columns} columns: look for fewer "
+            "concepts, or learn from more columns"
+        )
     found: list[int] = _as_list(value, "components", int)
     if bad := [k for k in found if not concepts <= k <= columns]:
         raise ValueError(

@@ -27,6 +27,8 @@ FEWEST_ROWS = 20
 _NINES = 10.0 ** np.arange(2, 8) - 1  # 99, 999 and so on, the usual codes for missing values
 _FAR, _OUTSIDE = 0.1, 0.15
 """Shares of an environment's rows far from the base, or outside its range, that are let pass."""
+_LARGEST, _FAR_FROM_ZERO = 1e100, 1_000_000
+"""A number whose square can be summed, and how many standard deviations single precision allows."""
 _ONE_VALUATION = 0.35
 """Standard deviations of the base within which valuations count as one."""
 _USABLE, _STEADY = 0.7, 0.9
@@ -148,7 +150,10 @@ def from_arrays(
         )
     if (bad := {"", "nan", "None", "<NA>", "NaT"} & {*labels}) and str(base) not in bad:
         row = min(labels.index(name) for name in bad) + 1
-        raise ValueError(f"{source}: the environment of row {row} of the data is missing")
+        raise ValueError(
+            f"{source}: the environment of row {row} of the data is missing, or its name reads so: "
+            "leave the row out, or give the environment another name"
+        )
     if len(labels) != len(points):
         raise ValueError(f"environment has {len(labels)} entries for {len(points)} rows of X")
     found = list(dict.fromkeys(labels))
@@ -249,6 +254,7 @@ def learn_concepts(
         If `looked_for` does not name exactly the environments of the table.
     """
     concepts, targets = _targets(table, looked_for)
+    _refuse_sizes(table)
     components = as_components(components, len(concepts), table.X.shape[1])
     shrinkage = as_shrinkage(shrinkage, encoder)
     learner = ConceptLearner(
@@ -271,6 +277,27 @@ def learn_concepts(
     report.warnings.extend([*_about_data(report), *_about_support(table)])
     report.warnings.extend([*_about_form(report, targets), *_about_valuations(report, targets)])
     return report
+
+
+def _refuse_sizes(table: EnvironmentTable) -> None:
+    """Refuse columns that networks and saved learners, of single precision, cannot hold."""
+    X, names = table.X, np.array(table.columns or range(table.X.shape[1]))
+    varies = np.ptp(X, axis=0) > 0
+    if (large := (np.abs(X) > _LARGEST).any(axis=0)).any():
+        raise ValueError(
+            f"columns {names[large].tolist()} hold up to {np.abs(X).max():g}: correct that, leave "
+            "its row out, or give the column in another unit"
+        )
+    if (small := varies & (np.ptp(X, axis=0) < 1 / _LARGEST)).any():
+        raise ValueError(
+            f"columns {names[small].tolist()} vary by less than {1 / _LARGEST:g}: give them in "
+            "another unit, or leave them out"
+        )
+    if (far := varies & (np.abs(X.mean(axis=0)) > _FAR_FROM_ZERO * X.std(axis=0))).any():
+        raise ValueError(
+            f"columns {names[far].tolist()} lie more than {_FAR_FROM_ZERO:,} standard deviations "
+            "from zero: subtract a constant from them, or leave them out"
+        )
 
 
 def _fits(

@@ -14,14 +14,24 @@ from conceptnb.core.table_files import read_table, require_columns
 from conceptnb.core.validation import Array
 from conceptnb.embeddings.own_images import learn_directions, read_images, save_directions
 from conceptnb.plotting.html_report import _fill, _load_rows, _parse, _write
+from conceptnb.studies import STUDIES
+from conceptnb.studies.runner import _refuse_missing
 
 _FILES = ("report.html", "directions.safetensors", "apply.py", "values.csv")
+_LARGEST = 4096  # pixels of an image's side
+_ENCODERS = [word for word in STUDIES["clip"]["paths"]["models"] if word not in ("small", "openai")]
 _FIRST = ("factor", "accuracy", "chance", "shuffled labels", "η²")  # columns that a phone shows
 
 
 def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     """Learn a direction for each factor; write report, directions, code that applies them."""
     args = _parse(parser, words, _FILES)
+    names = args.factors or []
+    if len({*names}) < len(names):
+        raise ValueError(f"--factors {shlex.join(names)}: name each column once")
+    if args.size is not None and not 1 <= args.size <= _LARGEST:
+        raise ValueError(f"--size must lie in [1, {_LARGEST}], got {args.size}")
+    _refuse_missing("encoder", args.encoder, {"encoder": _ENCODERS})
     Z, labels, components, read = _read(args)
     report = learn_directions(Z, labels, embed=np.asarray, seed=args.seed)
     directions = {name: found.concept for name, found in report.factors.items()}
@@ -70,6 +80,9 @@ def _by_name(file: Path) -> str:
 def _read(args: argparse.Namespace) -> tuple[Array, pd.DataFrame, PCA | None, str]:
     """Return embeddings, labels, what made embeddings of pixels, and code to make new ones."""
     if not args.data.is_dir():
+        for option, value in (("--encoder", args.encoder), ("--size", args.size)):
+            if value is not None:
+                raise ValueError(f"{option} is for a folder of images, and {args.data} is a file")
         rows, labels = _load_rows(args.data), read_table(args.labels)
         require_columns(labels, args.factors or [], args.labels)
         if len(rows) != len(labels):

@@ -5,7 +5,8 @@ import html
 import io
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from string import Template
@@ -20,7 +21,7 @@ from conceptnb.core.files import write_text
 from conceptnb.core.fit_choices import as_components, as_shrinkage
 from conceptnb.core.table_files import read_table
 from conceptnb.core.validation import Array, as_count
-from conceptnb.studies.runner import _check_out
+from conceptnb.studies.runner import _check_out, user_path
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 _FILES = ("report.html", "concepts.safetensors", "apply.py", "valuations.csv")
 _COMMON: dict[str, dict[str, Any]] = {
-    "--out": {"help": "folder to write", "type": Path, "required": True, "metavar": "DIR"},
+    "--out": {"help": "folder to write", "type": user_path, "required": True, "metavar": "DIR"},
     "--seed": {"help": "of the split and the fits (default 0)", "type": int, "default": 0},
     "--force": {"help": "replace the files in --out", "action": "store_true"},
 }
@@ -95,18 +96,34 @@ def _asked(
     args: argparse.Namespace, names: Sequence[str], columns: int
 ) -> tuple[str, dict[str, list[str]]]:
     """Return the base and what was looked for; refuse what the tables do not allow."""
-    base = args.base or names[0]
+    base = names[0] if args.base is None else args.base
     if base not in names:
-        raise ValueError(f"--base {base!r} is no environment; there are {names}")
+        raise ValueError(f"--base {base!r} is no environment; there are {_few(names)}")
+    for name in names:
+        if name.lower() in _MISSING and name != args.base:
+            raise ValueError(
+                f"an environment is called {name!r}, which reads as a missing value: leave its "
+                "rows out, or give it another name"
+            )
     looked_for = {name: [name] for name in names if name != base}
+    given = [word.rpartition("=")[0] for word in args.looked_for]
+    if twice := {name for name in given if given.count(name) > 1}:
+        raise ValueError(f"--looked-for has {_few(twice)} twice: NAME=CONCEPT,CONCEPT for both")
     for word in args.looked_for:
         name, equals, concepts = word.rpartition("=")
         if not equals or name not in looked_for:
             raise ValueError(
                 f"--looked-for {word!r} has to be ENVIRONMENT=CONCEPT,..., for one of "
-                f"{list(looked_for)}"
+                f"{_few(looked_for)}"
             )
         looked_for[name] = [concept.strip() for concept in concepts.split(",")]
+        if "" in looked_for[name]:
+            raise ValueError(f"--looked-for {word!r}: a concept is without a name")
+        if "environment" in looked_for[name]:
+            raise ValueError(
+                f"--looked-for {word!r}: name the concept otherwise, since valuations.csv has a "
+                "column 'environment'"
+            )
     as_components(args.components, len({*chain(*looked_for.values())}), columns)
     as_shrinkage(args.shrinkage, args.encoder)
     if args.starts is not None:
@@ -114,6 +131,12 @@ def _asked(
         if args.encoder == "linear":
             raise ValueError("--starts needs --encoder mlp: a linear encoder is searched")
     return base, looked_for
+
+
+def _few(names: Iterable[str]) -> list[str]:
+    """Return the first names, for an error of one line."""
+    names = sorted(names)
+    return [*names[:5], f"... {len(names)} in all"] if len(names) > 5 else names
 
 
 def _chosen(report: "ConceptReport") -> str:
@@ -128,8 +151,8 @@ def _parse(
     for name, settings in _COMMON.items():
         parser.add_argument(name, **settings)
     args = parser.parse_args(words)
-    if args.seed < 0:
-        raise ValueError(f"--seed {args.seed}: a seed is 0 or more")
+    if not 0 <= args.seed < 1 << 32:
+        raise ValueError(f"--seed {args.seed}: a seed is a whole number from 0 to {(1 << 32) - 1}")
     for file in files:
         _check_out(args.out / file, args.force)
     return args
@@ -144,6 +167,12 @@ def _read(args: argparse.Namespace) -> tuple[pd.DataFrame, list[str], int]:
     parts: list[pd.DataFrame] = []
     environment: list[str] = []
     header = list(tables[args.tables[0].stem])
+    if len(header) == 1 and ";" in header[0]:
+        raise ValueError(f"{args.tables[0]}: columns are separated by ';': save it with commas")
+    if odd := {*args.ids} - {*header}:
+        raise ValueError(
+            f"{args.tables[0]}: --ids {sorted(odd)} are no columns of it; there are {header}"
+        )
     for path, (name, table) in zip(args.tables, tables.items(), strict=True):
         if odd := {*header, *args.ids, *([column] if column else [])} ^ {*table}:
             raise ValueError(
@@ -158,6 +187,12 @@ def _read(args: argparse.Namespace) -> tuple[pd.DataFrame, list[str], int]:
     if not whole.any() or not rows.shape[1]:
         raise ValueError(f"{args.tables[0]}: no row or no column is left to learn from")
     rows = rows[whole]
+    counts = Counter(name for name, keep in zip(environment, whole, strict=True) if keep)
+    if len(counts) > len(rows) / 2:
+        raise ValueError(
+            f"--environment {column}: nearly each of the {len(rows)} rows has one of its own, "
+            f"{_few(counts)}: name the column that says how a row was collected"
+        )
     if constant := [name for name in rows if rows[name].nunique() == 1]:
         raise ValueError(f"{args.tables[0]}: the columns {constant} hold one value only: --ids "
             f"{shlex.join(map(str, constant))} leaves them out")  # fmt: skip
@@ -177,6 +212,8 @@ def _load_rows(path: Path) -> pd.DataFrame:
     if kind not in readers:
         known = ".csv, .parquet, .npy or .safetensors"
         raise ValueError(f"{path}: a table is {known}, not {kind or 'nameless'}")
+    if not path.is_file():
+        raise ValueError(f"{path} is no file: give the path of a table")
     try:
         found = readers[kind](path)
     except Exception as error:  # the reader's own

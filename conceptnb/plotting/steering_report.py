@@ -11,6 +11,7 @@ from conceptnb.core.files import write_text
 from conceptnb.plotting.html_report import _fill, _parse, _write
 from conceptnb.steering.language_models import find_language_model, load_language_model
 from conceptnb.steering.questions import read_questions
+from conceptnb.studies.runner import _refuse_missing
 
 _FILES = ("report.html", "steering.safetensors", "apply.py", "questions.csv")
 _PROMPTS = {
@@ -27,6 +28,7 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     args = _parse(parser, words, _FILES)
     if args.heads < 1 or not np.isfinite(args.alpha):
         raise ValueError(f"--heads {args.heads} has to be 1 or more, --alpha {args.alpha} finite")
+    _refuse_missing("model", args.model, {"model": ["*"]})
     questions = read_questions(args.questions)
     source = find_language_model(args.model)
     from conceptnb.plotting.reports import choices_by_category  # noqa: PLC0415 - matplotlib

@@ -32,6 +32,7 @@ from conceptnb.core.files import write_text
 from conceptnb.results.provenance import closure
 from conceptnb.studies import STUDIES, refuse
 
+_LAST_SEED = (1 << 32) - 1
 _A_PATH = re.compile(r"^[./~]|\.(csv|json|txt|h5|safetensors|pt|pth|bin)$")
 Row = dict[str, Any]
 """One row of a table: plain JSON values by column."""
@@ -117,9 +118,11 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--jobs", type=int, default=2, help="tasks at a time (default 2)")
     group.add_argument("--backend", choices=("loky", "dask", "sequential"), help="of joblib")
     group.add_argument("--scheduler", help="address of a running Dask scheduler")
-    group.add_argument("--out", type=Path, help="file to write; by default results/NAME.json")
+    group.add_argument("--out", type=user_path, help="file to write; by default results/NAME.json")
     group.add_argument("--force", action="store_true", help="replace the file of --out")
-    group.add_argument("--checkpoints", type=Path, help="of finished tasks (default OUT.parts)")
+    group.add_argument(
+        "--checkpoints", type=user_path, help="of finished tasks (default OUT.parts)"
+    )
 
 
 def reproduce(name: str, words: Sequence[str]) -> int:
@@ -202,12 +205,7 @@ def _parse(name: str, words: Sequence[str]) -> tuple[Study, argparse.Namespace]:
     parser.error = refuse  # type: ignore[method-assign]
     study.add_options(parser)
     _add_options(parser)
-    args = parser.parse_args(list(words))
-    for option, given in vars(args).items():
-        for value in given if isinstance(given, list) else [given]:
-            if isinstance(value, float) and not math.isfinite(value):
-                raise ValueError(f"--{option.replace('_', '-')} {value}: give a finite number")
-    return study, args
+    return study, parser.parse_args(list(words))
 
 
 def _known(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
@@ -227,10 +225,14 @@ def _refuse_before_loading(name: str, words: Sequence[str]) -> None:
         for option, value in vars(_declared(source).parse_args(list(words))).items():
             _refuse_outside(option, value, about.get("bounds", {}))
             _refuse_other(option, value, about.get("choices", {}))
+            if option in about.get("folders", ()) and value:
+                _check_out(Path(value) / "x", replace=True, option=f"--{option}")
             _refuse_missing(option, value, about.get("paths", {}))
     _refuse_outside("jobs", args.jobs, {})
     if args.scheduler and args.backend != "dask":
         raise ValueError("--scheduler is for --backend dask: name both, or neither")
+    if args.scheduler and not re.search(r":\d+$|^inproc:", args.scheduler):
+        raise ValueError(f"--scheduler {args.scheduler} has no port: give tcp://HOST:PORT")
     if args.out is not None:
         _check_out(args.out, args.force)
     if args.checkpoints is not None:
@@ -274,11 +276,16 @@ def _plain(keywords: Sequence[ast.keyword]) -> dict[str, Any]:
 
 
 def _refuse_outside(option: str, value: Any, bounds: Mapping[str, Sequence[int]]) -> None:
-    """Refuse whole numbers outside their bounds: without any, counts from 1, and seeds from 0."""
+    """Refuse whole numbers outside their bounds: without any, counts from 1, and seeds from 0.
+
+    Other numbers have to be finite.
+    """
     listed = isinstance(value, list)
     seed = option.endswith("seed") or (listed and option.endswith("seeds"))
-    least, *most = bounds.get(option, [0 if seed else 1])
+    least, *most = bounds.get(option, [0, _LAST_SEED] if seed else [1])
     for number in value if listed else [value]:
+        if isinstance(number, float) and not math.isfinite(number):
+            raise ValueError(f"--{option.replace('_', '-')} {number}: give a finite number")
         if type(number) is not int or least <= number <= min(most, default=number):
             continue
         limits = f"lie in [{least}, {most[0]}]" if most else f"be at least {least}"
@@ -301,11 +308,27 @@ def _refuse_missing(option: str, value: Any, paths: Mapping[str, Sequence[str]])
     for given in value if isinstance(value, list) else [value]:
         if given is None or option not in paths or str(given) in paths[option]:
             continue
-        named = "*" in paths[option] and not _A_PATH.search(str(given))
-        if not named and not Path(given).expanduser().exists():
+        named = "*" in paths[option] and given and not _A_PATH.search(str(given))
+        there = given and Path(given).expanduser().exists()
+        if option == "model" and there:
+            refuse_other_folders("--model", Path(given).expanduser())
+        if not named and not there:
             words = ["a name" if word == "*" else word for word in paths[option]]
             way = " or ".join([*words, "a path that exists"])
             raise ValueError(f"--{option.replace('_', '-')} {given} is not there: give {way}")
+
+
+def refuse_other_folders(option: str, path: Path) -> None:
+    """Refuse a folder that holds no model."""
+    if path.is_dir() and not (path / "config.json").is_file() and not [*path.glob("*.gguf")]:
+        raise ValueError(f"{option} {path} has no config.json, nor a GGUF file: it is no model")
+
+
+def user_path(text: str) -> Path:
+    """Return the path that is meant by an argument."""
+    if not text:
+        raise argparse.ArgumentTypeError("give a path")
+    return Path(text).expanduser()
 
 
 def _that_matter(words: Sequence[str]) -> list[str]:

@@ -440,3 +440,25 @@ def test_as_many_components_as_columns_change_nothing(learned):
             ValueError, match=rf"components=\[{wrong}\] must lie between 2 .* and 6"
         ):
             learn_concepts(report.table, examples.LOOKED_FOR, components=[3, wrong])
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda x: x + 1e8, r"\['b'\] lie more than 1,000,000"),
+        (lambda x: x * 1e150, r"\['b'\] hold up to"),
+        (lambda x: x * 1e-150, r"\['b'\] vary by less than 1e-100"),
+    ],
+)
+def test_columns_that_single_precision_cannot_hold_are_named(change, said):
+    rows = np.random.default_rng(0).normal(size=(90, 3))
+    environment = ["base", "one", "two"] * 30
+    looked_for = {"one": ["a"], "two": ["b"]}
+    rows[:, 2] = 1e8  # a constant
+    moved = rows + np.array([0, 1e5, 0])
+    learn_concepts(from_arrays(moved, environment, "base"), looked_for)
+    rows[:, 1] = change(rows[:, 1])
+    with pytest.raises(ValueError, match=said):
+        learn_concepts(from_arrays(rows, environment, "base", columns=["a", "b", "c"]), looked_for)
+    with pytest.raises(ValueError, match=r"columns \[1\]"):
+        learn_concepts(from_arrays(rows, environment, "base"), looked_for)
