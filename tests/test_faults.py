@@ -241,6 +241,8 @@ OTHERS = [
     ("directions taken --labels labels.csv --size 99999 --out r", "--size"),
     ("directions taken --labels labels.csv --encoder none --out r", "--encoder none"),
     ("steer --model taken --questions questions.csv --out r", "--model taken"),
+    ("embed-sentences --seed 99999999999", "--seed"),
+    ("train-language-model --seeds 0 99999999999", "--seeds"),
     ("reproduce steering --folds 1", "--folds"),
     ("reproduce steering --alpha nan", "--alpha"),
     ("reproduce steering-real --model taken", "--model taken"),

@@ -21,7 +21,7 @@ from conceptnb.core.files import write_text
 from conceptnb.core.fit_choices import as_components, as_shrinkage
 from conceptnb.core.table_files import read_table
 from conceptnb.core.validation import Array, as_count
-from conceptnb.studies.runner import _check_out, user_path
+from conceptnb.studies.runner import _check_out, _refuse_outside, user_path
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -151,8 +151,7 @@ def _parse(
     for name, settings in _COMMON.items():
         parser.add_argument(name, **settings)
     args = parser.parse_args(words)
-    if not 0 <= args.seed < 1 << 32:
-        raise ValueError(f"--seed {args.seed}: a seed is a whole number from 0 to {(1 << 32) - 1}")
+    _refuse_outside("seed", args.seed, {})
     for file in files:
         _check_out(args.out / file, args.force)
     return args

@@ -9,7 +9,7 @@ from importlib.metadata import version
 import numpy as np
 
 from conceptnb.embeddings.sentences import stored
-from conceptnb.studies.runner import _check_out
+from conceptnb.studies.runner import _check_out, _refuse_outside
 
 _LIBRARIES = ("torch", "transformers", "numpy")
 _PUBLISHED = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -20,8 +20,7 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     """Embed the sentences with and without training, and say by which weights."""
     args = parser.parse_args(words)
     _check_out(args.out, args.force)
-    if args.seed < 0:
-        raise ValueError(f"--seed {args.seed}: a seed is 0 or more")
+    _refuse_outside("seed", args.seed, {})
     if args.model is not None and not (args.model / "model.safetensors").is_file():
         raise FileNotFoundError(f"--model {args.model} is no folder with a model.safetensors")
     from safetensors.numpy import save_file  # noqa: PLC0415 - of the extras, not of the core

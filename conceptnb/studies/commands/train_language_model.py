@@ -4,14 +4,13 @@ import argparse
 from collections.abc import Sequence
 
 from conceptnb.steering.toy_corpora import CORPUS_KINDS, make_toy_corpus
-from conceptnb.studies.runner import _check_out
+from conceptnb.studies.runner import _check_out, _refuse_outside
 
 
 def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     """Train and save each model asked for."""
     args = parser.parse_args(words)
-    if min(args.seeds) < 0:
-        raise ValueError(f"--seeds {min(args.seeds)}: a seed is 0 or more")
+    _refuse_outside("seeds", args.seeds, {})
     kinds = [args.corpus] if args.corpus else [*CORPUS_KINDS]
     wanted = {(kind, seed): args.out / f"{kind}-{seed}" for seed in args.seeds for kind in kinds}
     for folder in wanted.values():
