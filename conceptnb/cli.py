@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from conceptnb import __version__
 from conceptnb.studies import STUDIES, refuse
@@ -136,9 +136,16 @@ def _extra_of(module: str) -> str:
     return ""
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser that refuses in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}; --help lists what there is\n")
+
+
 def _parser_of_words(commands: Sequence[_Command]) -> argparse.ArgumentParser:
     """Return the parser that recognises commands by their words and loads none of them."""
-    top = argparse.ArgumentParser(prog="conceptnb", description=_ABOUT)
+    top = _Parser(prog="conceptnb", description=_ABOUT)
     top.add_argument("--version", action="version", version=f"conceptnb {__version__}")
     top.set_defaults(command=None, parser=top)
     levels = {"": top.add_subparsers(title="commands", metavar="COMMAND")}

@@ -335,6 +335,16 @@ def test_errors_of_the_network_and_of_workers_say_what_helps():
     assert (status, "fewer --jobs" in said) == (2, True)
 
 
+@pytest.mark.parametrize("words", [["nope"], ["reproduce", "nope"]])
+def test_what_is_no_command_is_refused_in_one_line(words, capsys):
+    with pytest.raises(SystemExit) as left:
+        main(words)
+    said = capsys.readouterr().err
+    assert (left.value.code, said.count("\n")) == (2, 1)
+    assert "'nope'" in said
+    assert "--help" in said
+
+
 def test_strengths_have_to_be_finite(capsys):
     for value in ("nan", "inf"):
         refused(capsys, ["reproduce", "steering", "--alpha", value], "--alpha", "finite")
