@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from conceptnb import __version__
-from conceptnb.studies import STUDIES, refuse
-from conceptnb.studies.runner import user_path
+from conceptnb.studies import STUDIES, refuse, user_path
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import re
+import shlex
 import socket
 import subprocess
 import sys
@@ -211,26 +212,19 @@ OUTSIDE = [
 ]
 """Values of options that no study takes."""
 
-LEARN = [
-    ["learn", "beans.csv", "--out", "r", *more]
-    for more in (
-        ["--shrinkage", "2"],
-        ["--shrinkage", ".1", "--encoder", "mlp"],
-        ["--components", "99"],
-        ["--components", "1"],
-        ["--starts", "0", "--encoder", "mlp"],
-        ["--starts", "3"],
-        ["--looked-for", "dark=", "light=a"],
-        ["--looked-for", "dark=environment"],
-        ["--looked-for", "dark=a", "dark=b"],
-        ["--ids", "none"],
-        ["--base", ""],
-        ["--seed", "99999999999"],
-    )
-]
-"""What the tables do not allow."""
-
-OTHERS = [
+UNFIT = [
+    ("learn beans.csv --shrinkage 2 --out r", "shrinkage"),
+    ("learn beans.csv --shrinkage .1 --encoder mlp --out r", "shrinkage"),
+    ("learn beans.csv --components 99 --out r", "components"),
+    ("learn beans.csv --components 1 --out r", "components"),
+    ("learn beans.csv --starts 0 --encoder mlp --out r", "starts"),
+    ("learn beans.csv --starts 3 --out r", "starts"),
+    ("learn beans.csv --looked-for dark= light=a --out r", "--looked-for"),
+    ("learn beans.csv --looked-for dark=environment --out r", "--looked-for"),
+    ("learn beans.csv --looked-for dark=a dark=b --out r", "--looked-for"),
+    ("learn beans.csv --ids none --out r", "ids"),
+    ("learn beans.csv --base '' --out r", "base"),
+    ("learn beans.csv --seed 99999999999 --out r", "seed"),
     ("learn beans.csv --environment sensor_1 --ids environment --out r", "--environment sensor_1"),
     ("learn semicolons.csv --out r", "separated by ';'"),
     ("learn unnamed.csv --out r", "'nan'"),
@@ -366,8 +360,7 @@ def test_arguments_are_refused_before_torch_is_imported(folder):
         ["reproduce", "baselines", "--method", "none"],
         ["reproduce", "synthetic", "--table", "2"],
         ["reproduce", "steering-real", "--preface", "none"],
-        *LEARN,
-        *(words.split() for words, _ in OTHERS),
+        *(shlex.split(words) for words, _ in UNFIT),
         ["reproduce", "theory-beyond", "--instances", "0"],
         ["reproduce", "synthetic", "--seeds", "0"],
         ["reproduce", "steering", "--split-seeds", "0", "-1"],
@@ -396,11 +389,18 @@ def test_arguments_are_refused_before_torch_is_imported(folder):
     assert np.char.startswith(done.stderr.splitlines(), "conceptnb ").all()
 
 
-def test_what_is_learned_from_a_table_is_checked_by_name(capsys):
-    for words in LEARN:
-        refused(capsys, words, words[4].removeprefix("--").replace("looked-for", "--looked-for"))
-    for words, name in OTHERS:
-        refused(capsys, words.split(), name)
+@pytest.mark.parametrize(("words", "name"), UNFIT)
+def test_arguments_that_do_not_fit_are_refused_by_name(words, name, capsys):
+    refused(capsys, shlex.split(words), name)
+
+
+def test_a_folder_of_a_model_or_of_an_adapter_is_taken(folder):
+    for name in ("config.json", "adapter_config.json"):
+        (folder / name).write_text("{}")
+        runner._refuse_missing("model", str(folder), {"model": ["*"]})
+        (folder / name).unlink()
+    with pytest.raises(ValueError, match=r"--model .* is no model"):
+        runner._refuse_missing("model", str(folder), {"model": ["*"]})
 
 
 def test_what_lies_outside_the_bounds_of_an_option_is_refused(capsys):

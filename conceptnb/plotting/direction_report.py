@@ -15,7 +15,7 @@ from conceptnb.core.validation import Array
 from conceptnb.embeddings.own_images import learn_directions, read_images, save_directions
 from conceptnb.plotting.html_report import _fill, _load_rows, _parse, _write
 from conceptnb.studies import STUDIES
-from conceptnb.studies.runner import _refuse_missing
+from conceptnb.studies.runner import _refuse_missing, _refuse_outside
 
 _FILES = ("report.html", "directions.safetensors", "apply.py", "values.csv")
 _LARGEST = 4096  # pixels of an image's side
@@ -29,8 +29,7 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     names = args.factors or []
     if len({*names}) < len(names):
         raise ValueError(f"--factors {shlex.join(names)}: name each column once")
-    if args.size is not None and not 1 <= args.size <= _LARGEST:
-        raise ValueError(f"--size must lie in [1, {_LARGEST}], got {args.size}")
+    _refuse_outside("size", args.size, {"size": [1, _LARGEST]})
     _refuse_missing("encoder", args.encoder, {"encoder": _ENCODERS})
     Z, labels, components, read = _read(args)
     report = learn_directions(Z, labels, embed=np.asarray, seed=args.seed)

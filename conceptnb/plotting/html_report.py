@@ -20,8 +20,9 @@ from conceptnb import __version__
 from conceptnb.core.files import write_text
 from conceptnb.core.fit_choices import as_components, as_shrinkage
 from conceptnb.core.table_files import read_table
-from conceptnb.core.validation import Array, as_count
-from conceptnb.studies.runner import _check_out, _refuse_outside, user_path
+from conceptnb.core.validation import Array
+from conceptnb.studies import user_path
+from conceptnb.studies.runner import _check_out, _refuse_outside
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -105,32 +106,37 @@ def _asked(
                 f"an environment is called {name!r}, which reads as a missing value: leave its "
                 "rows out, or give it another name"
             )
-    looked_for = {name: [name] for name in names if name != base}
-    given = [word.rpartition("=")[0] for word in args.looked_for]
-    if twice := {name for name in given if given.count(name) > 1}:
-        raise ValueError(f"--looked-for has {_few(twice)} twice: NAME=CONCEPT,CONCEPT for both")
-    for word in args.looked_for:
+    named = _concepts(args.looked_for, [name for name in names if name != base])
+    looked_for = {name: named.get(name, [name]) for name in names if name != base}
+    as_components(args.components, len({*chain(*looked_for.values())}), columns)
+    as_shrinkage(args.shrinkage, args.encoder)
+    _refuse_outside("starts", args.starts, {})
+    if args.starts is not None and args.encoder == "linear":
+        raise ValueError("--starts needs --encoder mlp: a linear encoder is searched")
+    return base, looked_for
+
+
+def _concepts(words: Sequence[str], environments: Sequence[str]) -> dict[str, list[str]]:
+    """Return the concepts that --looked-for names, by environment."""
+    found: dict[str, list[str]] = {}
+    for word in words:
         name, equals, concepts = word.rpartition("=")
-        if not equals or name not in looked_for:
+        if not equals or name not in environments:
             raise ValueError(
                 f"--looked-for {word!r} has to be ENVIRONMENT=CONCEPT,..., for one of "
-                f"{_few(looked_for)}"
+                f"{_few(environments)}"
             )
-        looked_for[name] = [concept.strip() for concept in concepts.split(",")]
-        if "" in looked_for[name]:
+        if name in found:
+            raise ValueError(f"--looked-for has {name!r} twice: NAME=CONCEPT,CONCEPT for both")
+        found[name] = [concept.strip() for concept in concepts.split(",")]
+        if "" in found[name]:
             raise ValueError(f"--looked-for {word!r}: a concept is without a name")
-        if "environment" in looked_for[name]:
+        if "environment" in found[name]:
             raise ValueError(
                 f"--looked-for {word!r}: name the concept otherwise, since valuations.csv has a "
                 "column 'environment'"
             )
-    as_components(args.components, len({*chain(*looked_for.values())}), columns)
-    as_shrinkage(args.shrinkage, args.encoder)
-    if args.starts is not None:
-        as_count(args.starts, "--starts")
-        if args.encoder == "linear":
-            raise ValueError("--starts needs --encoder mlp: a linear encoder is searched")
-    return base, looked_for
+    return found
 
 
 def _few(names: Iterable[str]) -> list[str]:

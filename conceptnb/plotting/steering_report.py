@@ -5,13 +5,11 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
 from conceptnb.core.files import write_text
 from conceptnb.plotting.html_report import _fill, _parse, _write
 from conceptnb.steering.language_models import find_language_model, load_language_model
 from conceptnb.steering.questions import read_questions
-from conceptnb.studies.runner import _refuse_missing
+from conceptnb.studies.runner import _refuse_missing, _refuse_outside
 
 _FILES = ("report.html", "steering.safetensors", "apply.py", "questions.csv")
 _PROMPTS = {
@@ -26,8 +24,8 @@ _PROMPTS = {
 def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     """Fit and judge steering; write report, mass-mean vector, code that applies it, and scores."""
     args = _parse(parser, words, _FILES)
-    if args.heads < 1 or not np.isfinite(args.alpha):
-        raise ValueError(f"--heads {args.heads} has to be 1 or more, --alpha {args.alpha} finite")
+    _refuse_outside("heads", args.heads, {})
+    _refuse_outside("alpha", args.alpha, {})
     _refuse_missing("model", args.model, {"model": ["*"]})
     questions = read_questions(args.questions)
     source = find_language_model(args.model)

@@ -1,7 +1,9 @@
 """One file per computed table: what is drawn, fitted and scored, and one runner for all."""
 
+import argparse
 import tomllib
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, NoReturn
 
 
@@ -10,9 +12,16 @@ def refuse(message: str) -> NoReturn:
     raise ValueError(f"{message}; --help lists the options")
 
 
+def user_path(text: str) -> Path:
+    """Return the path that is meant by an argument."""
+    if not text:
+        raise argparse.ArgumentTypeError("give a path")
+    return Path(text).expanduser()
+
+
 STUDIES: dict[str, dict[str, Any]] = tomllib.loads(
     (files("conceptnb") / "studies.toml").read_text(encoding="utf-8")
 )
 """What ``conceptnb reproduce`` offers: name -> ``module``, ``help`` and, of options, ``bounds``,
-``choices`` and ``paths``.
+``choices``, ``paths`` and ``folders``.
 """

@@ -30,7 +30,7 @@ from tqdm.auto import tqdm
 from conceptnb import results
 from conceptnb.core.files import write_text
 from conceptnb.results.provenance import closure
-from conceptnb.studies import STUDIES, refuse
+from conceptnb.studies import STUDIES, refuse, user_path
 
 _LAST_SEED = (1 << 32) - 1
 _A_PATH = re.compile(r"^[./~]|\.(csv|json|txt|h5|safetensors|pt|pth|bin)$")
@@ -226,7 +226,7 @@ def _refuse_before_loading(name: str, words: Sequence[str]) -> None:
             _refuse_outside(option, value, about.get("bounds", {}))
             _refuse_other(option, value, about.get("choices", {}))
             if option in about.get("folders", ()) and value:
-                _check_out(Path(value) / "x", replace=True, option=f"--{option}")
+                _check_out(Path(value) / "x", replace=True, option=_flag(option))
             _refuse_missing(option, value, about.get("paths", {}))
     _refuse_outside("jobs", args.jobs, {})
     if args.scheduler and args.backend != "dask":
@@ -280,24 +280,22 @@ def _refuse_outside(option: str, value: Any, bounds: Mapping[str, Sequence[int]]
 
     Other numbers have to be finite.
     """
-    listed = isinstance(value, list)
-    seed = option.endswith("seed") or (listed and option.endswith("seeds"))
+    seed = option.endswith("seed") or (isinstance(value, list) and option.endswith("seeds"))
     least, *most = bounds.get(option, [0, _LAST_SEED] if seed else [1])
-    for number in value if listed else [value]:
+    for number in _each(value):
         if isinstance(number, float) and not math.isfinite(number):
-            raise ValueError(f"--{option.replace('_', '-')} {number}: give a finite number")
+            raise ValueError(f"{_flag(option)} {number}: give a finite number")
         if type(number) is not int or least <= number <= min(most, default=number):
             continue
         limits = f"lie in [{least}, {most[0]}]" if most else f"be at least {least}"
-        raise ValueError(f"--{option.replace('_', '-')} must {limits}, got {number}")
+        raise ValueError(f"{_flag(option)} must {limits}, got {number}")
 
 
 def _refuse_other(option: str, value: Any, choices: Mapping[str, Sequence[str]]) -> None:
     """Refuse words that are not among those of an option."""
-    for given in value if isinstance(value, list) else [value]:
-        if given is not None and given not in choices.get(option, [given]):
-            words = ", ".join(choices[option])
-            raise ValueError(f"--{option.replace('_', '-')} {given} must be one of {words}")
+    for given in _each(value):
+        if given not in choices.get(option, [given]):
+            raise ValueError(f"{_flag(option)} {given} must be one of {', '.join(choices[option])}")
 
 
 def _refuse_missing(option: str, value: Any, paths: Mapping[str, Sequence[str]]) -> None:
@@ -305,30 +303,31 @@ def _refuse_missing(option: str, value: Any, paths: Mapping[str, Sequence[str]])
 
     The word "*" stands for all names, as on a hub, that do not look like a file's or a folder's.
     """
-    for given in value if isinstance(value, list) else [value]:
-        if given is None or option not in paths or str(given) in paths[option]:
+    for given in _each(value):
+        if option not in paths or str(given) in paths[option]:
             continue
-        named = "*" in paths[option] and given and not _A_PATH.search(str(given))
-        there = given and Path(given).expanduser().exists()
-        if option == "model" and there:
-            refuse_other_folders("--model", Path(given).expanduser())
-        if not named and not there:
+        path = Path(given).expanduser()
+        if given and path.exists():
+            if option == "model" and path.is_dir() and not _holds_model(path):
+                raise ValueError(f"--model {path} is no model: it has no config.json")
+        elif "*" not in paths[option] or not given or _A_PATH.search(str(given)):
             words = ["a name" if word == "*" else word for word in paths[option]]
             way = " or ".join([*words, "a path that exists"])
-            raise ValueError(f"--{option.replace('_', '-')} {given} is not there: give {way}")
+            raise ValueError(f"{_flag(option)} {given} is not there: give {way}")
 
 
-def refuse_other_folders(option: str, path: Path) -> None:
-    """Refuse a folder that holds no model."""
-    if path.is_dir() and not (path / "config.json").is_file() and not [*path.glob("*.gguf")]:
-        raise ValueError(f"{option} {path} has no config.json, nor a GGUF file: it is no model")
+def _holds_model(folder: Path) -> bool:
+    """Whether transformers can load from a folder: a model, or an adapter of one (peft)."""
+    return any((folder / name).is_file() for name in ("config.json", "adapter_config.json"))
 
 
-def user_path(text: str) -> Path:
-    """Return the path that is meant by an argument."""
-    if not text:
-        raise argparse.ArgumentTypeError("give a path")
-    return Path(text).expanduser()
+def _each(value: Any) -> list[Any]:
+    """Return what was given for an option, one by one: nothing, a value or a list."""
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def _flag(option: str) -> str:
+    return f"--{option.replace('_', '-')}"
 
 
 def _that_matter(words: Sequence[str]) -> list[str]:

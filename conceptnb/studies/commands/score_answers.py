@@ -10,7 +10,7 @@ from typing import Any
 from conceptnb.core.files import write_text
 from conceptnb.steering.language_models import find_language_model, load_language_model
 from conceptnb.steering.questions import Question, read_preface, read_questions
-from conceptnb.studies.runner import _check_out
+from conceptnb.studies.runner import _check_out, _refuse_missing, _refuse_outside
 
 
 def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
@@ -19,8 +19,8 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     started = time.process_time()
     if args.out is not None:
         _check_out(args.out, args.force)
-    if args.limit is not None and args.limit < 1:
-        raise ValueError(f"--limit={args.limit} has to be 1 or more")
+    _refuse_outside("limit", args.limit, {})
+    _refuse_missing("model", args.model, {"model": ["*"]})
     if not args.memory > 0:
         raise ValueError(f"--memory={args.memory} has to be positive")
     preface = read_preface(args.preface, args.prompt)

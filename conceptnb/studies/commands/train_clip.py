@@ -5,7 +5,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from conceptnb.studies.runner import _check_out
+from conceptnb.studies.runner import _check_out, _refuse_outside
 
 
 def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
@@ -16,8 +16,7 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
         raise ValueError(f"--out {out} has to end in .safetensors: that is what is written")
     for file in (out, out.with_suffix(".json")):
         _check_out(file, args.force)
-    if args.steps is not None and args.steps < 1:
-        raise ValueError(f"--steps={args.steps} has to be 1 or more")
+    _refuse_outside("steps", args.steps, {})
     if args.checkpoint is not None:
         _check_out(args.checkpoint, replace=True, option="--checkpoint")
     import numpy as np  # noqa: PLC0415 - a command loads what it needs when it runs
