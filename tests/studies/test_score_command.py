@@ -93,7 +93,7 @@ def test_limit_and_the_folder_of_data(task, preface, monkeypatch, capsys):
     [
         (["--out", "{here}/mc_task.json"], "exists"),
         (["--out", "{here}"], "is a folder"),
-        (["--limit", "0"], "--limit=0"),
+        (["--limit", "0"], "--limit must be at least 1"),
         (["--memory", "-1"], "--memory=-1.0"),
         (["--preface", "{here}/none.txt"], "is no file"),
         (["--preface", "{here}/empty.txt"], "is empty"),
@@ -102,7 +102,7 @@ def test_limit_and_the_folder_of_data(task, preface, monkeypatch, capsys):
         (["--data", "{here}/empty.json"], "holds no list of questions"),
         (["--data", "{here}/broken.json"], "is no JSON"),
         (["--data", "{here}/other.json"], "row 1"),
-        (["--model", "{here}/none.gguf"], "neither a GGUF file nor a folder"),
+        (["--model", "{here}/none.gguf"], "none.gguf is not there"),
     ],
 )
 def test_bad_input_is_one_line_before_a_model_is_loaded(
