@@ -89,7 +89,7 @@ def table_6_of_a_real_model() -> Table:
     unsteered = printed[0]["mc_accuracy"][0]
     digits = {"MC1": ".3f", "CE": ".2f", "KL": ".2f"}  # as the paper prints
     keys = {"MC1": "mc_accuracy", "CE": "ce_loss", "KL": "kl_div"}
-    rows = []
+    rows: list[dict[str, Any]] = []
     ours = steering_order.table6_of_model(runs).reset_index().to_dict("records")
     for theirs, row in zip([*printed, *[None] * (len(ours) - len(printed))], ours, strict=True):
         cells: dict[str, Any] = {"technique": row["technique"]}
