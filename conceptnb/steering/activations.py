@@ -95,6 +95,16 @@ class Activations:
         return np.einsum("rlhi,rlhj->lhij", centred, centred) / len(centred)
 
 
+def category_differences(activations: Activations, questions: Sequence[Question]) -> np.ndarray:
+    """Return the mean of h(c_T) − h(c_F) in every category, over all heads side by side (E.2).
+
+    Of shape (categories, layers · heads · width), categories in the order of their first question.
+    """
+    rows = activations.differences(questions).reshape(len(questions), -1)
+    own = np.array([question.category for question in questions])
+    return np.array([rows[own == name].mean(axis=0) for name in dict.fromkeys(own)])
+
+
 @torch.no_grad()
 def collect_activations(
     model: PreTrainedModel,

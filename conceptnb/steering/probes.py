@@ -98,6 +98,17 @@ def fit_probes(
     return Probes(accuracy, weights)
 
 
+def split_accuracies(
+    activations: Activations, questions: Sequence[Question], seeds: Sequence[int] = range(4)
+) -> np.ndarray:
+    """Balanced accuracy of every head's probe over random splits, shape (seeds, layers, heads).
+
+    Each seed holds out 30 % of the questions, on which the probes of E.1 are scored.
+    """
+    splits = (fit_probes(activations, questions, np.random.default_rng(s), 0.3) for s in seeds)
+    return np.array([probes.accuracy for probes in splits])
+
+
 def orthogonal_probes(
     x: np.ndarray,
     true: np.ndarray,
