@@ -56,6 +56,7 @@ _TYPES = {"path": user_path, "int": int, "float": float}
 _DAMAGED = ("SafetensorError", "UnpicklingError", "BadZipFile", "EOFError")
 """What readers of weights and checkpoints raise, without naming the file."""
 _FETCH = {"requests", "urllib3", "urllib", "httpx", "huggingface_hub"}
+_FETCHING = ("Failed to download", "We couldn't connect to")
 _ABOUT = "Concept-based representation learning: the package under the book."
 _DECLARED = tomllib.loads((files("conceptnb") / "commands.toml").read_text(encoding="utf-8"))
 
@@ -102,18 +103,24 @@ def _in_one_line(error: Exception, words: Sequence[str]) -> tuple[str, int]:
     given = " or ".join(files)
     raised = list(traceback.walk_tb(error.__traceback__))[-1:]
     foreign = not any("conceptnb" in Path(f.f_code.co_filename).parts for f, _ in raised)
-    if foreign and given and not any(re.search(rf"\b{re.escape(f)}\b", said) for f in files):
-        said = f"{given}: {said}"
     origins = {base.__module__.split(".")[0] for base in type(error).__mro__}
+    fetching = bool(origins & _FETCH) or any(word in said for word in _FETCHING)
+    named = any(re.search(rf"\b{re.escape(f)}\b", said) for f in files)
+    if fetching:  # whatever exists here is not what was looked for
+        given = " or ".join(word for word in files if not Path(word).exists())
+    if foreign and given and not named:
+        said = f"{given}: {said}"
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"{said}: free some space, or name another disk with --out; finished work is kept", 2
-    if origins & _FETCH or "Failed to download" in said:
+    if fetching:
         return f"{said}: this needs a network; a file or folder of your own needs none", 2
     if isinstance(error, MemoryError) or type(error).__name__ == "TerminatedWorkerError":
         return f"{said}: memory ran out; give fewer --jobs, samples or images", 2
     reading = any("weights_only_unpickler" in f.f_code.co_filename for f, _ in raised)
     if type(error).__name__ in _DAMAGED or "PytorchStreamReader" in said or reading:
-        return f"{given or 'a file'} is damaged ({said}): fetch or make it again", 2
+        written = "I/O error" in said  # by safetensors, which has one error for both
+        way = f"{given or 'a file'} is damaged ({said}): fetch or make it again"
+        return f"{said}: name another place with --out" if written else way, 2
     if isinstance(error, ModuleNotFoundError) and (extra := _extra_of(str(error.name))):
         said += f": it comes with the extra {extra} (pip install 'conceptnb[{extra}]')"
     if isinstance(error, ValueError | OSError | ImportError):

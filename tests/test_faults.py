@@ -65,7 +65,9 @@ def folder(tmp_path, monkeypatch):
     Path("unnamed.csv").write_text(text.replace("dark,", "nan,").replace(",dark", ",nan"))
     Path("rows.csv").write_text("x,y\n" + "1,2\n3,5\n" * 8)
     Path("labels.csv").write_text("kind\n" + "a\nb\n" * 8)
-    Path("questions.csv").write_text("question,best_answer,incorrect_answers\nwhy?,so,no\n")
+    Path("questions.csv").write_text(
+        "question,best_answer,incorrect_answers\n" + "".join(f"why {k}?,so,no\n" for k in range(16))
+    )
     Path("file").write_text("a file, and no folder")
     Path("taken").mkdir()
     Path("taken/model.safetensors").write_text("junk")

@@ -40,6 +40,8 @@ def read_table(path: str | Path, encoding: str = "utf-8-sig") -> pd.DataFrame:
     if not rows:
         raise ValueError(f"{file} is empty: the first line names the columns")
     header = [name.strip() for name in rows[0]]
+    if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
+        raise ValueError(f"{file}: columns are separated by ';' or tabs: save it with commas")
     if twice := sorted({name for name in header if header.count(name) > 1}):
         raise ValueError(f"{file} has the columns {twice} twice: rename one of each")
     if len(rows) == 1:
@@ -57,6 +59,11 @@ def read_table(path: str | Path, encoding: str = "utf-8-sig") -> pd.DataFrame:
 def read_text(file: Path, encoding: str = "utf-8-sig") -> str:
     """Return the text of a file, or name the line that is in another encoding."""
     content = file.read_bytes()
+    if encoding == "utf-8-sig" and content[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise ValueError(
+            f"{file} is UTF-16: save it as UTF-8 (in a spreadsheet: CSV UTF-8); in Python, "
+            "encoding='utf-16' reads it, too"
+        )
     try:
         return content.decode(encoding)
     except UnicodeDecodeError as error:
@@ -99,20 +106,33 @@ def _column(cells: pd.Series, where: str) -> Array:
     values = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=float)
     if (bad := np.flatnonzero(np.isnan(values))).size:
         cell = cells.iloc[bad[0]]
-        is_nan = cell.lower() in ("", "na", "nan", "null", "none")
-        what = f"is missing ({cell!r})" if is_nan else f"is no number: {cell!r}"
+        missing = reads_as_missing(cell)
+        what = f"is missing ({cell!r})" if missing else f"is no number: {cell!r}"
         raise ValueError(
             f"{where}, row {cells.index[bad[0]] + 2}: the value {what}; {len(bad)} of "
             f"{len(values)} are. Remove these rows or fill them in; nothing is dropped silently"
         )
-    low, middle, high = np.percentile(values, [25, 50, 75])
+    refuse_far(values, cells.index, where)
+    return values
+
+
+def refuse_far(values: Array, index: Sequence[int] | pd.Index, where: str) -> None:
+    """Refuse a column with a number so far from the others that it may be a code for a missing one.
+
+    `values` (rows,) are NaN where missing; `index` is each row's line in the file, minus 2.
+    """
+    low, middle, high = np.nanpercentile(values, [25, 50, 75])
     spread = high - low if high > low else np.inf
     far = (np.abs(values) > _HUGE) | (np.abs(values - middle) > _FAR * spread)
     if far.any():
         row = int(np.flatnonzero(far)[0])
         raise ValueError(
-            f"{where}, row {cells.index[row] + 2}: {values[row]:g} is huge beside the median "
+            f"{where}, row {index[row] + 2}: {values[row]:g} is huge beside the median "
             f"{middle:g}. Is it a code for a missing value, or another unit? Correct it or remove "
             "the row"
         )
-    return values
+
+
+def reads_as_missing(text: str) -> bool:
+    """Return whether a cell, or the name of an environment, reads as a missing value."""
+    return text.strip().lower() in ("", "na", "nan", "null", "none", "n/a", "<na>", "nat")

@@ -42,7 +42,7 @@ def read_images(
     Parameters
     ----------
     labels : path, optional
-        Without it all files of the folder are read, in the order of their names.
+        Without it all images of the folder are read, by the ends of their names and in their order.
     column : str
         The column with names of files, relative to `folder`.
     factors : sequence of str, optional
@@ -66,13 +66,15 @@ def read_images(
     if size is not None:
         as_count(size, "size")
     if labels is None:
-        files = sorted(path.name for path in Path(folder).iterdir() if path.is_file())
+        kinds = Image.registered_extensions()
+        inside = (path for path in Path(folder).iterdir() if path.suffix.lower() in kinds)
+        files = sorted(path.name for path in inside if path.is_file())
         table = chosen = pd.DataFrame({column: files})
     else:
         table = read_table(labels, encoding)
         require_columns(table, [column, *(factors or [])], labels)
         chosen = table[list(factors or table.columns.drop(column))]
-        _check_factors(chosen, f"{labels}, ")
+        check_factors(chosen, f"{labels}, ")
     source = labels or folder
     twice = table[column].map(lambda name: (Path(folder) / name).resolve()).duplicated()
     if twice.any():
@@ -84,11 +86,12 @@ def read_images(
         )
     found: list[Images] = []
     for row, name in zip(table.index + 2, table[column], strict=True):
-        found.append(_read_image(Path(folder) / name, f"{source}, row {row}", size))
+        where = str(folder) if labels is None else f"{labels}, row {row}"
+        found.append(_read_image(Path(folder) / name, where, size))
         if found[-1].shape != found[0].shape:
             sizes = [f"{image.shape[1]} x {image.shape[0]}" for image in (found[0], found[-1])]
             raise ValueError(
-                f"{source}, row {row}: {name} is {sizes[1]} pixels, the images before are "
+                f"{where}: {name} is {sizes[1]} pixels, the images before are "
                 f"{sizes[0]}. Crop and scale all to one size (--size, or size=...)"
             )
     if not found:
@@ -144,24 +147,25 @@ def load_directions(path: str | Path) -> dict[str, ConceptDirections]:
     return found
 
 
-def _check_factors(labels: pd.DataFrame, where: str = "labels, ") -> None:
+def check_factors(labels: pd.DataFrame, where: str = "labels, ") -> None:
+    """Refuse labels, a column for each factor, that are missing, of one value, or of too many."""
     if not len(labels.columns):
         raise ValueError(f"{where}no column of labels is left")
     for name, column in labels.items():
         cells, here = column.astype(str), f"{where}column {name!r}"
         if (empty := np.flatnonzero(cells.to_numpy() == "")).size:
             raise ValueError(
-                f"{here}, row {column.index[empty[0]] + 2}: the label is missing; remove the image"
+                f"{here}, row {column.index[empty[0]] + 2}: the label is missing; remove the row"
             )
         counts = cells.value_counts()
         if len(counts) == 1:
             raise ValueError(
-                f"{here}: all images have the value {counts.index[0]!r}. A direction needs two "
+                f"{here}: all rows have the value {counts.index[0]!r}. A direction needs two "
                 "values or more; leave the column out with factors=[...]"
             )
         if counts.min() < _FEWEST_IMAGES:
             raise ValueError(
-                f"{here}: the value {counts.idxmin()!r} has {counts.min()} images, and needs "
+                f"{here}: the value {counts.idxmin()!r} has {counts.min()} rows, and needs "
                 f"{_FEWEST_IMAGES}. If the column holds measurements, put them into a few classes "
                 "first"
             )
@@ -186,11 +190,19 @@ def _read_image(path: Path, where: str, size: int | None) -> Images:
     return np.asarray(fitted)
 
 
-def pixel_components(images: Images, n_components: int = 30) -> Array:
-    """Return leading principal components of images' pixels, fewer where there are few images."""
+def fit_pixel_components(images: Images, n_components: int = 30) -> tuple[PCA, Array]:
+    """Fit leading principal components of images' pixels, fewer where there are few images.
+
+    Returns them, of pixels in [0, 1], and the images in them, shape (images, components).
+    """
     flat = images.reshape(len(images), -1) / 255.0
-    kept = min(n_components, *flat.shape)
-    return PCA(kept, svd_solver="full").fit_transform(flat)
+    components = PCA(min(n_components, *flat.shape), svd_solver="full")
+    return components, components.fit_transform(flat)
+
+
+def pixel_components(images: Images, n_components: int = 30) -> Array:
+    """Return images, uint8 of shape (images, height, width, 3), in components of their pixels."""
+    return fit_pixel_components(images, n_components)[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,7 +249,7 @@ def learn_directions(
     ValueError
         If `embed` returns anything but one finite row for each image, or as in `read_images`.
     """
-    _check_factors(labels.reset_index(drop=True))
+    check_factors(labels.reset_index(drop=True))
     Z = as_points(embed(images), "embed(images)")
     if len(Z) != len(images):
         raise ValueError(f"embed returned {len(Z)} rows for {len(images)} images")

@@ -16,14 +16,13 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 from conceptnb.core.fit_choices import as_components, as_shrinkage
 from conceptnb.core.scores import match_columns
-from conceptnb.core.table_files import numbers, read_table, require_columns
+from conceptnb.core.table_checks import looks_like_index, refuse_environments
+from conceptnb.core.table_files import numbers, read_table, reads_as_missing, require_columns
 from conceptnb.core.validation import Array, as_points
 from conceptnb.learning.encoders import LinearEncoder
 from conceptnb.learning.learner import ConceptLearner
 from conceptnb.learning.model import Whitening
 
-FEWEST_ROWS = 20
-"""Rows that an environment needs, so that it can be split."""
 _NINES = 10.0 ** np.arange(2, 8) - 1  # 99, 999 and so on, the usual codes for missing values
 _FAR, _OUTSIDE = 0.1, 0.15
 """Shares of an environment's rows far from the base, or outside its range, that are let pass."""
@@ -68,10 +67,7 @@ class EnvironmentTable:
         names = self.columns or [f"column {k + 1}" for k in range(self.X.shape[1])]
         for name, column in zip(names, self.X.T, strict=True):
             values, counts = np.unique(column, return_counts=True)
-            whole = len(values) == len(column) and (values == np.round(values)).all()
-            own = [column[self.environment == e] for e in range(len(self.names))]
-            sorted_or_one = all(len({*np.sign(np.diff(part))}) == 1 for part in own)
-            if len(values) > 1 and (whole or sorted_or_one):
+            if looks_like_index(column, self.environment):
                 said.append(
                     f"{name!r} looks like an index, a time or an identifier: it only numbers "
                     "rows or environments. Leave the column out (--ids, or features=[...])."
@@ -148,7 +144,7 @@ def from_arrays(
         raise ValueError(
             f"columns={list(columns)} must give each of X's {points.shape[1]} columns its own name"
         )
-    if (bad := {"", "nan", "None", "<NA>", "NaT"} & {*labels}) and str(base) not in bad:
+    if bad := {name for name in labels if reads_as_missing(name)} - {str(base)}:
         row = min(labels.index(name) for name in bad) + 1
         raise ValueError(
             f"{source}: the environment of row {row} of the data is missing, or its name reads so: "
@@ -160,18 +156,9 @@ def from_arrays(
     if str(base) not in found:
         raise ValueError(f"{source}: base={base!r} is no environment; there are {found}")
     names = [str(base), *(name for name in found if name != str(base))]
-    if len(names) == 1:
-        raise ValueError(
-            f"{source}: all rows are of the environment {base!r}. Concepts are learned from "
-            "contrasts: give at least one more, collected by looking for something"
-        )
     numbered = np.array([names.index(name) for name in labels])
     table = EnvironmentTable(points, numbered, names, list(columns))
-    if small := {name: count for name, count in table.counts.items() if count < FEWEST_ROWS}:
-        raise ValueError(
-            f"{source}: {small} are too few rows; an environment needs {FEWEST_ROWS} to be split "
-            "at all, and some hundreds to be learned from"
-        )
+    refuse_environments(table.counts, source)
     return table
 
 

@@ -86,7 +86,10 @@ class Whitening(nn.Module):
         values, vectors = torch.linalg.eigh(covariance)
         rank = int((values > rtol * values[:, -1:]).sum(dim=1).min())
         if rank == 0:
-            raise ValueError("the base sample is constant: there is nothing to learn from")
+            raise ValueError(
+                "X: all rows of environment 0 are the same, so there is nothing to learn from: "
+                "give a base whose samples differ"
+            )
         matrix = vectors[:, :, -rank:] / values[:, None, -rank:].sqrt()
         return cls(mean.to(data.x), matrix.to(data.x))
 

@@ -37,7 +37,10 @@ def valuation_errors(report: ConceptReport, X: ArrayLike | None = None) -> Array
     head, whitening = learner._fit.model.head, learner._fit.whitening
     targets = np.asarray(learner.targets, dtype=float)
     if learner.encoder != "linear" or report.shrinkage:
-        raise ValueError("standard errors need a linear encoder without shrinkage")
+        raise ValueError(
+            "standard errors need a linear encoder without shrinkage: fit with encoder='linear' "
+            "and shrinkage=[0]"
+        )
     if len(np.unique(targets, axis=1).T) < targets.shape[1]:
         raise ValueError("two concepts are looked for in the same environments: no standard errors")
     assert isinstance(head, TiedHead)

@@ -10,10 +10,17 @@ import pandas as pd
 from sklearn.decomposition import PCA
 
 from conceptnb.core.files import write_text
+from conceptnb.core.table_checks import load_rows, looks_like_index
 from conceptnb.core.table_files import read_table, require_columns
 from conceptnb.core.validation import Array
-from conceptnb.embeddings.own_images import learn_directions, read_images, save_directions
-from conceptnb.plotting.html_report import _fill, _load_rows, _parse, _write
+from conceptnb.embeddings.own_images import (
+    check_factors,
+    fit_pixel_components,
+    learn_directions,
+    read_images,
+    save_directions,
+)
+from conceptnb.plotting.html_report import _fill, _numbers, _parse, _write
 from conceptnb.studies import STUDIES
 from conceptnb.studies.runner import _refuse_missing, _refuse_outside
 
@@ -31,13 +38,19 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
         raise ValueError(f"--factors {shlex.join(names)}: name each column once")
     _refuse_outside("size", args.size, {"size": [1, _LARGEST]})
     _refuse_missing("encoder", args.encoder, {"encoder": _ENCODERS})
-    Z, labels, components, read = _read(args)
+    odd, components = [], None
+    if args.data.is_dir():
+        Z, labels, components, read = _read_images(args)
+    else:
+        rows, labels, read = _read_embeddings(args)
+        Z, odd = rows.to_numpy(), _indices(rows, args.data)
     report = learn_directions(Z, labels, embed=np.asarray, seed=args.seed)
+    report.warnings[:0] = odd
     directions = {name: found.concept for name, found in report.factors.items()}
     save_directions(directions, args.out / "directions.safetensors", components)
     template = "apply_embeddings.txt" if args.data.is_file() else "apply_images.txt"
     load = "from conceptnb.embeddings.clip import load_clip\n" if args.encoder else ""
-    new = f"NEW{_by_name(args.data) or '.npy'}"
+    new = f"NEW{args.data.suffix}"
     code = _fill(template, embed=read, load=load, size=args.size, new=new)
     first = next(iter(report.factors.values()))
     values = labels.assign(half=np.where(np.isin(np.arange(len(Z)), first.test), "judged", "fit"))
@@ -70,34 +83,45 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     )
 
 
-def _by_name(file: Path) -> str:
-    """Return the kind of a file whose columns have names, or nothing."""
-    kind = file.suffix.lower()
-    return kind if kind in (".csv", ".parquet") else ""
+def _read_embeddings(args: argparse.Namespace) -> tuple[pd.DataFrame, pd.DataFrame, str]:
+    """Return embeddings, a row each, their labels, and code that reads new ones."""
+    for_images = {"encoder": args.encoder, "size": args.size, "file-column": args.file_column}
+    for option, value in for_images.items():
+        if value is not None:
+            raise ValueError(f"--{option} is for a folder of images, and {args.data} is a file")
+    rows, labels = load_rows(args.data), read_table(args.labels)
+    require_columns(labels, args.factors or [], args.labels)
+    if len(rows) != len(labels):
+        raise ValueError(
+            f"{args.data} has {len(rows)} rows and {args.labels} {len(labels)}: give a row of "
+            "labels for each embedding, in the same order"
+        )
+    chosen = labels[args.factors or list(labels)]
+    check_factors(chosen, f"{args.labels}, ")
+    named = f"[{list(rows)}]" if args.data.suffix.lower() in (".csv", ".parquet") else ""
+    code = f"load_rows(sys.argv[1]){named}.apply(pd.to_numeric).to_numpy(float)"
+    return _numbers(rows, args.data, None, ids=False), chosen, code
 
 
-def _read(args: argparse.Namespace) -> tuple[Array, pd.DataFrame, PCA | None, str]:
-    """Return embeddings, labels, what made embeddings of pixels, and code to make new ones."""
-    if not args.data.is_dir():
-        for option, value in (("--encoder", args.encoder), ("--size", args.size)):
-            if value is not None:
-                raise ValueError(f"{option} is for a folder of images, and {args.data} is a file")
-        rows, labels = _load_rows(args.data), read_table(args.labels)
-        require_columns(labels, args.factors or [], args.labels)
-        if len(rows) != len(labels):
-            raise ValueError(
-                f"{args.data} has {len(rows)} rows and {args.labels} {len(labels)}: give a row of "
-                "labels for each embedding, in the same order"
-            )
-        code = "np.load(sys.argv[1])"
-        if kind := _by_name(args.data):
-            code = f"pd.read_{kind[1:]}(sys.argv[1])[{list(rows)}].to_numpy(float)"
-        try:
-            return rows.to_numpy(dtype=float), labels[args.factors or list(labels)], None, code
-        except ValueError as error:
-            raise ValueError(f"{args.data}: an embedding is numbers alone ({error})") from None
+def _indices(rows: pd.DataFrame, file: Path) -> list[str]:
+    """Return warnings of columns that are no dimensions of an embedding, but number its rows."""
+    one = np.zeros(len(rows), dtype=int)
+    return [
+        f"{name!r} looks like an index, a time or an identifier: it only numbers rows. Remove the "
+        f"column from {file.name}, or directions read the order of the rows."
+        for name, column in rows.items()
+        if looks_like_index(column.to_numpy(), one)
+    ]
+
+
+def _read_images(args: argparse.Namespace) -> tuple[Array, pd.DataFrame, PCA | None, str]:
+    """Return embeddings of images, labels, what made them of pixels, and code for new ones."""
     images, labels = read_images(
-        args.data, args.labels, column=args.file_column, factors=args.factors, size=args.size
+        args.data,
+        args.labels,
+        column=args.file_column or "file",
+        factors=args.factors,
+        size=args.size,
     )
     if args.encoder:
         from conceptnb.embeddings.clip import load_clip  # noqa: PLC0415 - brings torch
@@ -106,6 +130,5 @@ def _read(args: argparse.Namespace) -> tuple[Array, pd.DataFrame, PCA | None, st
         parts = [embed(images[i : i + 64]) for i in range(0, len(images), 64)]
         code = f"load_clip({args.encoder!r}).embed_images(images)"
         return np.concatenate(parts).astype(float), labels, None, code
-    pixels = images.reshape(len(images), -1) / 255.0
-    components = PCA(min(30, *pixels.shape), svd_solver="full").fit(pixels)
-    return components.transform(pixels), labels, components, "images.reshape(len(images), -1) / 255"
+    components, Z = fit_pixel_components(images)
+    return Z, labels, components, "images.reshape(len(images), -1) / 255"

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from safetensors.numpy import load_file
 
 from conceptnb import __version__
 from conceptnb.core.files import write_text
 from conceptnb.core.fit_choices import as_components, as_shrinkage
-from conceptnb.core.table_files import read_table
+from conceptnb.core.table_checks import load_rows, refuse_environments
+from conceptnb.core.table_files import reads_as_missing, refuse_far
 from conceptnb.core.validation import Array
 from conceptnb.studies import user_path
 from conceptnb.studies.runner import _check_out, _refuse_outside
@@ -36,7 +36,6 @@ _COMMON: dict[str, dict[str, Any]] = {
     "--force": {"help": "replace the files in --out", "action": "store_true"},
 }
 """Options of all reports."""
-_MISSING = ("", "na", "nan", "null", "none", "n/a")
 
 
 def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
@@ -64,7 +63,12 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
         shrinkage=args.shrinkage, starts=args.starts, seed=args.seed,
     )  # fmt: skip
     report.learner.save(args.out / "concepts.safetensors")
-    code = _fill("apply.txt", columns=table.columns, concepts=report.concepts)
+    code = _fill(
+        "apply.txt",
+        columns=table.columns,
+        concepts=report.concepts,
+        new=f"NEW{args.tables[0].suffix}",
+    )
     found = pd.DataFrame(report.valuations, columns=report.concepts)
     found.insert(0, "environment", environment, allow_duplicates=True)
     try:
@@ -101,12 +105,17 @@ def _asked(
     if base not in names:
         raise ValueError(f"--base {base!r} is no environment; there are {_few(names)}")
     for name in names:
-        if name.lower() in _MISSING and name != args.base:
+        if reads_as_missing(name) and name != args.base:
             raise ValueError(
                 f"an environment is called {name!r}, which reads as a missing value: leave its "
                 "rows out, or give it another name"
             )
     named = _concepts(args.looked_for, [name for name in names if name != base])
+    if named and (left := [name for name in names if name not in (base, *named)]):
+        raise ValueError(
+            f"--looked-for says nothing of {_few(left)}: give one for each environment but the "
+            "base, or none at all"
+        )
     looked_for = {name: named.get(name, [name]) for name in names if name != base}
     as_components(args.components, len({*chain(*looked_for.values())}), columns)
     as_shrinkage(args.shrinkage, args.encoder)
@@ -165,15 +174,18 @@ def _parse(
 
 def _read(args: argparse.Namespace) -> tuple[pd.DataFrame, list[str], int]:
     """Return the numbers to learn from, each row's environment, and how many rows were left out."""
-    tables = {path.stem: _load_rows(path) for path in args.tables}
+    tables = {path.stem: load_rows(path) for path in args.tables}
     if len(tables) < len(args.tables):
         raise ValueError(f"{[str(path) for path in args.tables]} have to have different names")
     column = args.environment or ("environment" if len(tables) == 1 else None)
     parts: list[pd.DataFrame] = []
     environment: list[str] = []
     header = list(tables[args.tables[0].stem])
-    if len(header) == 1 and ";" in header[0]:
-        raise ValueError(f"{args.tables[0]}: columns are separated by ';': save it with commas")
+    if column and column not in header:
+        raise ValueError(
+            f"{args.tables[0]} has no column {column!r} that names environments; it has {header}. "
+            "Name it by --environment, or give a table for each environment"
+        )
     if odd := {*args.ids} - {*header}:
         raise ValueError(
             f"{args.tables[0]}: --ids {sorted(odd)} are no columns of it; there are {header}"
@@ -181,8 +193,7 @@ def _read(args: argparse.Namespace) -> tuple[pd.DataFrame, list[str], int]:
     for path, (name, table) in zip(args.tables, tables.items(), strict=True):
         if odd := {*header, *args.ids, *([column] if column else [])} ^ {*table}:
             raise ValueError(
-                f"{path}: not every table has the columns {sorted(odd)}; it has {list(table)}. "
-                "Name that of the environments by --environment, or give one table for each"
+                f"{path}: not every table has the columns {sorted(odd)}; it has {list(table)}"
             )
         chosen = [title for title in header if title != column and title not in args.ids]
         parts.append(_numbers(table[chosen], path, args.missing))
@@ -198,6 +209,8 @@ def _read(args: argparse.Namespace) -> tuple[pd.DataFrame, list[str], int]:
             f"--environment {column}: nearly each of the {len(rows)} rows has one of its own, "
             f"{_few(counts)}: name the column that says how a row was collected"
         )
+    lost = f", of whose rows {(~whole).sum()} were left out (--missing)" if not whole.all() else ""
+    refuse_environments(counts, ", ".join(map(str, args.tables)) + lost)
     if constant := [name for name in rows if rows[name].nunique() == 1]:
         raise ValueError(f"{args.tables[0]}: the columns {constant} hold one value only: --ids "
             f"{shlex.join(map(str, constant))} leaves them out")  # fmt: skip
@@ -205,42 +218,31 @@ def _read(args: argparse.Namespace) -> tuple[pd.DataFrame, list[str], int]:
     return rows, kept, int((~whole).sum())
 
 
-def _load_rows(path: Path) -> pd.DataFrame:
-    """Read a table: CSV as text, and parquet, npy or safetensors with one array as they are.
+def _numbers(
+    cells: pd.DataFrame, path: Path, codes: Sequence[str] | None, ids: bool = True
+) -> pd.DataFrame:
+    """Return cells as numbers, NaN where a value is missing and `codes` say that this may be.
 
-    The index is that of `read_table`, a row's number in the file minus 2; only CSV has a header.
+    `ids` says whether the command has options that leave out columns and rows.
     """
-    kind = path.suffix.lower()
-    if kind == ".csv":
-        return read_table(path)
-    readers = {".parquet": pd.read_parquet, ".npy": np.load, ".safetensors": _only_array}
-    if kind not in readers:
-        known = ".csv, .parquet, .npy or .safetensors"
-        raise ValueError(f"{path}: a table is {known}, not {kind or 'nameless'}")
-    if not path.is_file():
-        raise ValueError(f"{path} is no file: give the path of a table")
-    try:
-        found = readers[kind](path)
-    except Exception as error:  # the reader's own
-        raise ValueError(f"{path} cannot be read as a table ({error}): save it as CSV") from error
-    if kind == ".parquet":
-        found = found.rename(columns=str)
-        return found.set_index(np.arange(len(found)) - 1)
-    if found.ndim != 2:
-        raise ValueError(f"{path} has shape {found.shape}: a table is (rows, columns)")
-    return pd.DataFrame(found, index=np.arange(len(found)) - 1).rename(columns="x{}".format)
-
-
-def _only_array(path: Path) -> Array:
-    [found] = load_file(path).values()
+    found = cells.apply(pd.to_numeric, errors="coerce").astype(float)
+    if codes is not None or not np.isfinite(found.to_numpy()).all():
+        found = _without_codes(cells, found, path, codes, ids)
+    for name in found:
+        refuse_far(found[name].to_numpy(), cells.index, f"{path}, column {name!r}")
     return found
 
 
-def _numbers(cells: pd.DataFrame, path: Path, codes: Sequence[str] | None) -> pd.DataFrame:
-    """Return cells as numbers, NaN where a value is missing and `codes` say that this may be."""
-    found = cells.apply(pd.to_numeric, errors="coerce").astype(float)
+def _without_codes(
+    cells: pd.DataFrame,
+    found: pd.DataFrame,
+    path: Path,
+    codes: Sequence[str] | None,
+    ids: bool,
+) -> pd.DataFrame:
+    """Return numbers, NaN where cells are missing; refuse them, if there are no codes, and text."""
     text = cells.map(lambda cell: str(cell).strip())
-    lost = text.apply(lambda column: column.str.lower().isin(_MISSING)) & found.isna()
+    lost = text.map(reads_as_missing) & found.isna()
     given = lost | text.isin(codes or [])
     for code in pd.to_numeric(pd.Series(codes or [], dtype=object), errors="coerce").dropna():
         given |= found == code
@@ -250,9 +252,9 @@ def _numbers(cells: pd.DataFrame, path: Path, codes: Sequence[str] | None) -> pd
             continue
         row = int(np.flatnonzero(wrong[name])[0])
         cell, count = text[name].iloc[row], int(wrong[name].sum())
-        hint = f"--ids {shlex.quote(name)} leaves the column out"
+        hint = f"--ids {shlex.quote(name)} leaves the column out" if ids else "remove the column"
         if lost[name].iloc[row]:
-            hint += ", --missing the rows with missing values"
+            hint += ", --missing the rows with missing values" if ids else " or the row"
         elif re.fullmatch(r"[-+]?\d+,\d+", cell):
             hint = "write decimals with a point, 1.5 and not 1,5"
         raise ValueError(f"{path}, column {name!r}, row {cells.index[row] + 2}: {cell!r} is no "

@@ -36,6 +36,26 @@ _TILES, _UNUSED = 11, "not conditioned on"  # designs in a row of the atlas
 
 
 @styled
+def exceptional_sets(grid: Array, errors: Array, determinant: Array) -> Figure:
+    """Draw where the formula of Step 5 is inaccurate, for the chapter's design of two atoms.
+
+    `errors` (points, points, 2) are logarithms of the errors of both valuations on the square of
+    `grid` (points,), `determinant` (points, points) that of the paper's proof.
+    """
+    figure, axes = new_figure(1, 2, height=3.6, sharey=True)
+    for i, ax in enumerate(axes[0]):
+        shown = ax.pcolormesh(grid, grid, errors[..., i], vmin=-7, vmax=-4, rasterized=True)
+        ax.contour(grid, grid, determinant, [0], colors="white", linestyles="dotted")
+        line = ax.axhline if i == 0 else ax.axvline
+        line(-1 if i == 0 else 1, color=INK, linestyle="dashed")
+        ax.set(title=f"atom {i}", xlabel="$z_0$", aspect="equal")
+        ax.grid(visible=False)
+    axes[0, 0].set_ylabel("$z_1$")
+    figure.colorbar(shown, ax=axes[0], label="log₁₀ of the error")
+    return figure
+
+
+@styled
 def design_matrices(report: DiversityReport) -> Figure:
     """Draw M and B in standard units; a cross marks atoms for which Assumption 4 fails."""
     figure, [[left, right]] = new_figure(1, 2, height=1.3 + 0.32 * len(report.M))

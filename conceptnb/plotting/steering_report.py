@@ -8,7 +8,7 @@ from pathlib import Path
 from conceptnb.core.files import write_text
 from conceptnb.plotting.html_report import _fill, _parse, _write
 from conceptnb.steering.language_models import find_language_model, load_language_model
-from conceptnb.steering.questions import read_questions
+from conceptnb.steering.questions import read_questions, refuse_few
 from conceptnb.studies.runner import _refuse_missing, _refuse_outside
 
 _FILES = ("report.html", "steering.safetensors", "apply.py", "questions.csv")
@@ -28,6 +28,7 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     _refuse_outside("alpha", args.alpha, {})
     _refuse_missing("model", args.model, {"model": ["*"]})
     questions = read_questions(args.questions)
+    refuse_few(questions, str(args.questions))
     source = find_language_model(args.model)
     from conceptnb.plotting.reports import choices_by_category  # noqa: PLC0415 - matplotlib
     from conceptnb.steering.own_questions import steer_questions  # noqa: PLC0415 - brings torch
@@ -58,8 +59,8 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
         {"summary": summary, "figure": (choices_by_category(report), alt)},
         title=f"{name} steered by {args.questions.name}",
         lead=f"{len(questions):,} questions, in two halves: each was scored by what the other "
-        f"half taught. {args.heads} heads, strength {args.alpha:g}; best probe of a head "
-        f"{report.probe_accuracy.max():.2f} (chance 0.5).",
+        f"half taught. {args.heads} heads, strength {args.alpha:g}; best probe of "
+        f"{report.probe_accuracy.size} heads {report.probe_accuracy.max():.2f} (chance 0.5 each).",
         warnings=report.warnings,
         none="No warning. That does not prove that answers are more true: look at some of them.",
         code=code,

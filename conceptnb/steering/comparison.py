@@ -133,8 +133,13 @@ class Fold:
         Raises
         ------
         ValueError
-            If no K and α is within the budget.
+            If the settings have a budget and `spent` is not given, or there are several K and α
+            and none is within the budget; a single K and α is taken whatever it spends.
         """
+        if spent is None and self.settings.budget < math.inf:
+            raise ValueError(
+                f"spent is None, and budget={self.settings.budget}: give the KL of an intervention"
+            )
         key = [*self._key, 3 + stream]
         strengths = self.settings.alphas if alphas is None else tuple(alphas)
         heads, alpha = self._choose(technique, key, strengths, spent)

@@ -80,6 +80,8 @@ class NeutralTexts:
         ce, kl
             Of each text, shape (texts,), means over its tokens in nats.
         """
+        if contexts is not None and len(contexts) == 0:
+            raise ValueError("contexts is empty: give at least one text, or None")
         contexts = self.texts if contexts is None else contexts
         ce, kl, done = [], [], 0
         for texts, ids, mask, original in self._batches:

@@ -8,10 +8,10 @@ import pandas as pd
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from conceptnb.steering.activations import collect_activations
-from conceptnb.steering.attention import refuse_what_is_steered_wrongly
+from conceptnb.steering.attention import find_heads, refuse_what_is_steered_wrongly
 from conceptnb.steering.comparison import Fold, Settings
 from conceptnb.steering.intervention import Intervention
-from conceptnb.steering.questions import PromptStyle, Question, check_questions
+from conceptnb.steering.questions import PromptStyle, Question, check_questions, refuse_few
 from conceptnb.steering.scoring import ChoiceScores, choice_scores
 from conceptnb.steering.spans import Encoded, encode_questions
 from conceptnb.steering.steer import SteeringVector
@@ -96,13 +96,15 @@ def steer_questions(
     """
     known = list(questions)
     check_questions(known)
-    if len(known) < 16:
-        raise ValueError(f"{len(known)} questions are too few to split in halves; give 16 or more")
+    refuse_few(known, "questions")
     if unknown := [name for name in techniques if name not in TECHNIQUES]:
         raise ValueError(f"techniques={unknown} are not known; there are {list(TECHNIQUES)}")
     if not np.isfinite(alpha) or n_heads < 1:
         raise ValueError(f"alpha={alpha} has to be finite, and n_heads={n_heads} 1 or more")
     refuse_what_is_steered_wrongly(model)
+    layers, heads, _ = find_heads(model).shape
+    if n_heads > layers * heads:
+        raise ValueError(f"n_heads={n_heads}: the model has {layers * heads} heads (--heads)")
     _refuse_long_prompts(model, encode_questions(tokenizer, known, style=prompt))
     activations = collect_activations(model, tokenizer, known, prompt=prompt)
     settings = Settings(heads=(n_heads,), alphas=(alpha,), prompt=prompt)
@@ -162,12 +164,28 @@ def _best_is_longest(question: Question) -> bool:
     return len(question.answers[question.best]) > max(map(len, wrong))
 
 
+def _best_by_chance(report: SteeringReport) -> float:
+    """Return a bound on the expected best of all heads, if none tells truth.
+
+    The largest of N normal variables is below sqrt(2 ln N) deviations on average. A balanced
+    accuracy deviates by that of its two shares, over the fifth of the questions held out.
+    """
+    true = np.concatenate([question.true for question in report.questions])
+    held_out = 0.2 * np.array([true.sum(), (~true).sum()])
+    deviation = np.sqrt((0.25 / held_out).sum()) / 2
+    return float(0.5 + np.sqrt(2 * np.log(report.probe_accuracy.size)) * deviation)
+
+
 def _about_results(report: SteeringReport) -> Iterator[str]:
     baseline = report.scores[NOT_STEERED].mc1
     if baseline.mean() > 0.95:
         yield f"MC1 is {baseline.mean():.2f} without steering: there is nothing to gain."
-    if (best := float(report.probe_accuracy.max())) < 0.6:
-        yield f"No head tells truth (best probe {best:.2f}; chance is 0.5)."
+    best, by_chance = float(report.probe_accuracy.max()), _best_by_chance(report)
+    if best < max(0.6, by_chance):
+        yield (
+            f"No head tells truth (best probe {best:.2f}; chance is 0.5, and the best of "
+            f"{report.probe_accuracy.size} heads reaches up to {by_chance:.2f} by chance)."
+        )
     for name, found in report.scores.items():
         gain, error = paired_gain(found.mc1, baseline)
         surely = gain > 2 * error

@@ -125,6 +125,15 @@ def read_questions(
     return questions
 
 
+def refuse_few(questions: Sequence[Question], source: str, fewest: int = 16) -> None:
+    """Refuse questions too few to fit on one half and to judge on the other."""
+    if len(questions) < fewest:
+        raise ValueError(
+            f"{source}: {len(questions)} questions are too few to split in halves; give {fewest} "
+            "or more"
+        )
+
+
 def write_questions(questions: Sequence[Question], path: str | Path) -> None:
     """Write questions as a CSV file that `read_questions` reads; ValueError if it could not."""
     for q in questions:

@@ -60,8 +60,8 @@ class _Claim:
         }
         if self.without:
             lost = [name for name, holds in self.without.items() if not holds]
-            when = f"not without {', '.join(lost)}" if lost else "every time"
-            lines["With one of them left out"] = f"supported {when}."
+            without = f"not supported without any one of {', '.join(lost)}."
+            lines["With one of them left out"] = without if lost else "supported every time."
         number, *rest = (f"<b>{k}:</b> {html.escape(text)}" for k, text in lines.items())
         return (
             f"<details class='claim'><summary><em>{html.escape(entry['sentence'])}</em><br>"
@@ -139,4 +139,5 @@ def _at_equal_kl(rows: Sequence[Row], entry: Row, _: _Load) -> _Number:
     chosen = [row for row in rows if row["chosen"]]
     gains = model_gains(chosen, entry["method"], entry["against"], entry["kl"])
     found = interval_over_models(gains, entry["tried"])
-    return *found, f"{len(gains)} models and {gains.shape[1]} questions"
+    models = "one model" if len(gains) == 1 else f"{len(gains)} models"
+    return *found, f"{models} and {gains.shape[1]} questions"

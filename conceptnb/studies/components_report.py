@@ -62,7 +62,7 @@ def labels_minus_piles(purities: Sequence[float]) -> Table:
         [
             {"purity": f"{purity:g}"}
             | {
-                concept: interval(by_model(own, concept, "labels") - of_piles(own, concept, purity))
+                concept: _gap(by_model(own, concept, "labels"), of_piles(own, concept, purity))
                 for concept, own in {"truth": SEPARABLE, "speaker": CORPORA}.items()
             }
             for purity in purities
@@ -77,15 +77,19 @@ def minus_random(methods: Sequence[str], components: int = 8) -> Table:
         [
             {"components": str(components), "method": method}
             | {
-                concept: interval(
-                    by_model(own, concept, method, components=components)
-                    - by_model(own, concept, "random directions", components=components)
+                concept: _gap(
+                    by_model(own, concept, method, components=components),
+                    by_model(own, concept, "random directions", components=components),
                 )
                 for concept, own in corpora.items()
             }
             for method in methods
         ]
     )
+
+
+def _gap(one: Array, other: Array) -> str:
+    return interval((one - other).tolist())
 
 
 def _mean_and_std(corpus: str, method: str, components: int, trained: bool) -> list[float]:

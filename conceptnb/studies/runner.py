@@ -6,6 +6,7 @@ killed run to go on, and writes one file with its provenance. Workers and backen
 
 import argparse
 import ast
+import atexit
 import contextlib
 import hashlib
 import importlib
@@ -346,6 +347,8 @@ def _check_out(path: Path, replace: bool, option: str = "--out") -> None:
     """Refuse a file that could not be written, or that exists and is not to be replaced."""
     if path.is_dir():
         raise ValueError(f"{option} {path} is a folder: name a file in it")
+    for folder in reversed([folder for folder in path.parents if not folder.exists()]):
+        atexit.register(_remove_empty, folder)  # where the command is refused later
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.") as probe:
@@ -354,6 +357,11 @@ def _check_out(path: Path, replace: bool, option: str = "--out") -> None:
         raise ValueError(f"{option} {path}: {error.strerror}; name another place") from None
     if path.exists() and not replace:
         raise FileExistsError(f"{path} exists: name another one with --out, or use --force")
+
+
+def _remove_empty(folder: Path) -> None:
+    with contextlib.suppress(OSError):
+        folder.rmdir()
 
 
 def _hash(content: Any) -> str:
@@ -371,7 +379,7 @@ def _read_part(path: Path) -> dict[str, Any]:
     try:
         part = json.loads(path.read_text(encoding="utf-8"))
         kept = {"rows": [*map(dict, part["rows"])], "cpu_seconds": float(part["cpu_seconds"])}
-        if part.get("hash", "") not in ("", _hash([path.stem, kept])):  # older ones have none
+        if part["hash"] != _hash([path.stem, kept]):
             raise ValueError("its content was changed")
         return kept
     except (ValueError, KeyError, TypeError) as error:

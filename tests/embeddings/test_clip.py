@@ -281,6 +281,7 @@ def test_models_classify_combinations_they_never_saw(kind):
         for row in results.load("clip_zeroshot").rows
         if (row["kind"], row["weights"], row["combinations"]) == (kind, "trained", "held out")
     }
+    assert set(recorded) == set(shapes3d.FACTORS)
     for factor, row in recorded.items():
         # what a model is meant to reach
         assert row["accuracy"] >= (0.95 if "hue" in factor else 0.90)

@@ -82,7 +82,7 @@ def change(folder, tmp_path, **cells):
         ({"file": "text.png"}, ["row 9", "cannot be read as an image", "PNG or JPEG"]),
         ({"file": "wide.png"}, ["row 9", "30 x 24 pixels", "24 x 24", "--size"]),
         ({"size": None}, ["column 'size', row 9", "the label is missing"]),
-        ({"size": "huge"}, ["column 'size'", "'huge' has 1 images", "needs 4"]),
+        ({"size": "huge"}, ["column 'size'", "'huge' has 1 rows", "needs 4"]),
     ],
 )
 def test_bad_folders_are_refused(cells, words, folder, tmp_path):
@@ -97,7 +97,7 @@ def test_bad_folders_are_refused(cells, words, folder, tmp_path):
 def test_bad_lists_are_refused(folder, tmp_path):
     labels = pd.read_csv(folder / "labels.csv")
     labels.assign(size="small").to_csv(tmp_path / "one.csv", index=False)
-    with pytest.raises(ValueError, match=r"column 'size': all images have the value 'small'"):
+    with pytest.raises(ValueError, match=r"column 'size': all rows have the value 'small'"):
         read_images(folder, tmp_path / "one.csv")
     labels[["file"]].to_csv(tmp_path / "bare.csv", index=False)
     with pytest.raises(ValueError, match="no column of labels"):
@@ -158,6 +158,17 @@ def test_a_value_that_nothing_judges_is_refused():
         except ValueError as error:
             seen.append(str(error))
     assert any("kind={'rare'}: no image of it in the half that judges" in line for line in seen)
+
+
+def test_what_is_no_image_of_a_folder_is_passed_over_unless_it_is_named(tmp_path):
+    examples.write_images(tmp_path / "fruit", images=4)
+    (tmp_path / "fruit" / "Thumbs.db").write_bytes(b"x")
+    images, names = read_images(tmp_path / "fruit")
+    assert names["file"].tolist() == [f"{k:03}.png" for k in range(4)]
+    assert len(images) == 4
+    (tmp_path / "fruit" / "004.png").write_bytes(b"x")
+    with pytest.raises(ValueError, match=r"fruit: .*004\.png cannot be read as an image"):
+        read_images(tmp_path / "fruit")
 
 
 def test_grey_and_transparent_images_become_rgb(tmp_path):

@@ -229,7 +229,8 @@ GOOD = "environment,a,b\n" + "any,1,2\nany,2,1\ndark,3,1\ndark,1,4\n" * 20
         ("environment,a,b\n", ["no rows"]),
         ("environment,a,a\nany,1,2\n", ["['a'] twice"]),
         (GOOD.replace("any", "café").encode("latin-1"), ["row 2", "0xe9", "encoding='latin-1'"]),
-        (GOOD.replace("any", "none"), ["base='any' is no environment", "'none'"]),
+        (GOOD.replace("any", "other"), ["base='any' is no environment", "'other'"]),
+        (GOOD.replace("dark", "NaT"), ["row 3 of the data", "its name reads so"]),
     ],
 )
 def test_bad_files_are_refused_with_file_place_and_way_out(content, words, tmp_path):

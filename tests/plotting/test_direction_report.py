@@ -130,7 +130,6 @@ def test_a_folder_of_images_of_several_sizes(tmp_path, capsys):
     assert main(words) == 2
     assert "48 x 48 pixels" in (said := capsys.readouterr().err) and "--size" in said
     assert main([*words, "--size", "16"]) == 0
-    (tmp_path / "fruit" / "labels.csv").unlink()
     kept = pd.read_csv(tmp_path / "out" / "values.csv")
     found = applied(tmp_path / "out", tmp_path / "fruit")
     assert (found["ripeness"] == kept["ripeness, read"]).all()
@@ -153,10 +152,13 @@ def test_a_folder_of_images_by_pixels_and_by_an_encoder(tmp_path):
 @pytest.mark.parametrize(
     ("labels", "data", "said"),
     [
-        ("kind\na\nb\n", "x\n1\n2\n", "has 1 images, and needs"),
+        ("kind\na\nb\n", "x\n1\n2\n", "has 1 rows, and needs"),
         ("kind\n" + "a\nb\n" * 5, "x\n1\n2\n", "has 2 rows and"),
-        ("kind\n" + "a\nb\n" * 5, "x\n" + "1\nred\n" * 5, "numbers alone"),
-        ("kind\n" + "a\n" * 10, "x\n" + "1\n2\n" * 5, "all images have the value"),
+        ("kind\n" + "a\nb\n" * 5, "x\n" + "1\nred\n" * 5, "row 3: 'red' is no number"),
+        ("kind\n" + "a\n" * 10, "x\n" + "1\n2\n" * 5, "all rows have the value"),
+        ("kind\n" + "a\nb\n" * 5, "x\n" + "1\n2\n" * 4 + "1\n1e9\n", "row 11: 1e+09 is huge"),
+        ("kind\n" + "a\nb\n" * 5, "x\n" + "1\n2\n" * 4 + '1\n""\n', "column 'x', row 11: ''"),
+        ("kind;day\n" + "a;1\nb;2\n" * 5, "x\n" + "1\n2\n" * 5, "separated by ';'"),
     ],
 )
 def test_tables_that_do_not_fit_are_refused(labels, data, said, tmp_path, capsys):
@@ -166,6 +168,25 @@ def test_tables_that_do_not_fit_are_refused(labels, data, said, tmp_path, capsys
     assert main([*words, "--out", str(tmp_path / "out")]) == 2
     assert said in capsys.readouterr().err
     assert not list(Path(tmp_path / "out").glob("*"))
+
+
+def test_a_column_that_numbers_the_rows_is_warned_of(rows, capsys):
+    folder, Z = rows
+    numbered = pd.DataFrame(Z, columns=list("abcdef"))
+    numbered.insert(0, "id", np.arange(ROWS))
+    numbered.to_csv(folder / "numbered.csv", index=False)
+    words = ["directions", str(folder / "numbered.csv"), "--labels", str(folder / "labels.csv")]
+    assert main([*words, "--out", str(folder / "numbered")]) == 0
+    said = capsys.readouterr().out
+    assert "warning: 'id' looks like an index" in said
+    assert said.count("looks like an index") == 1
+
+
+def test_an_option_of_images_is_refused_for_embeddings(rows, capsys):
+    folder, _ = rows
+    words = ["directions", str(folder / "Z.npy"), "--labels", str(folder / "labels.csv")]
+    assert main([*words, "--file-column", "kind", "--out", str(folder / "x")]) == 2
+    assert "--file-column is for a folder of images" in capsys.readouterr().err
 
 
 def test_a_file_without_directions_is_refused(tmp_path):

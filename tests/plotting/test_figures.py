@@ -204,6 +204,11 @@ CASES = {
     "identification.design_atlas": (),
     "identification.design_matrices": (paper_design(3).check(),),
     "identification.error_curves": (sample_rows(),),
+    "identification.exceptional_sets": (
+        np.linspace(-3, 3, 5),
+        np.linspace(-7, -4, 50).reshape(5, 5, 2),
+        np.linspace(-1, 1, 25).reshape(5, 5),
+    ),
     "identification.finite_sample_errors": (draw_rows(),),
     "identification.instance_errors": (theory_rows(),),
     "identification.pair_p_values": (pair_rows(),),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from safetensors.numpy import save_file
 
 from conceptnb.cli import main
 from conceptnb.core.example_data import LOOKED_FOR, write_environments
@@ -140,13 +142,20 @@ GOOD = "environment,a,b\n" + "any,1.5,2\nany,2,1\ndark,3,1\ndark,1,4\n" * 20
         (GOOD + "dark,inf,1\n", ["--missing", "-999"], ["'a', row 82", "'inf'"]),
         (GOOD + "dark,seven,1\n", ["--missing"], ["'a', row 82", "'seven'", "--ids a leaves"]),
         (GOOD, ["--ids", "c"], ["mine.csv", "['c']"]),
-        (GOOD, ["--environment", "where"], ["mine.csv", "['where']", "--environment"]),
+        (GOOD, ["--environment", "where"], ["mine.csv has no column 'where'", "--environment"]),
         (GOOD, ["--missing", "1", "2", "3", "1.5"], ["no row or no column is left"]),
         (GOOD, ["--ids", "a", "b"], ["no row or no column is left"]),
         (GOOD.replace("1.5", "2").replace(",3,", ",2,").replace(",1,", ",2,"), [],
          ["['a'] hold one value only", "--ids a"]),
         (GOOD, ["--base", "none"], ["--base 'none'", "'dark'"]),
         (GOOD, ["--looked-for", "light=x"], ["--looked-for 'light=x'", "'dark'"]),
+        (GOOD + "mild,1,2\n" * 20, ["--looked-for", "dark=x"], ["nothing of ['mild']"]),
+        (GOOD + "dark,1e12,1\n", [], ["'a', row 82", "1e+12 is huge", "median"]),
+        (GOOD + "mild,1,2\n", [], ["{'mild': 1} are too few rows"]),
+        (GOOD + "mild,,2\n" * 9 + "mild,1,2\n", ["--missing"], ["9 were left out", "{'mild': 1}"]),
+        (GOOD.replace("dark", "any"), [], ["all rows are of the environment 'any'"]),
+        (GOOD.replace(",", ";"), [], ["columns are separated by ';' or tabs"]),
+        (GOOD.replace(",", "\t"), [], ["columns are separated by ';' or tabs"]),
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_is_refused_by_name(content, more, words, tmp_path, capsys):
@@ -155,6 +164,49 @@ def test_what_cannot_be_read_is_refused_by_name(content, more, words, tmp_path, 
     assert main(["learn", str(path), "--out", str(tmp_path / "out"), *more]) == 2
     said = capsys.readouterr().err
     assert all(word in said for word in words), said
+
+
+def test_a_table_in_utf_16_is_refused_with_a_way_that_the_command_has(tmp_path, capsys):
+    path = tmp_path / "mine.csv"
+    path.write_text(GOOD, encoding="utf-16")
+    assert main(["learn", str(path), "--out", str(tmp_path / "out")]) == 2
+    assert "is UTF-16: save it as UTF-8" in capsys.readouterr().err
+
+
+def test_what_is_refused_before_torch_leaves_no_folder(tmp_path):
+    (tmp_path / "few.csv").write_text("environment,a\n" + "any,1\ndark,2\n" * 5)
+    program = "import sys; from conceptnb.cli import main; status = main(sys.argv[1:]);" + (
+        "print(status, 'torch' in sys.modules)"
+    )
+    words = ["learn", str(tmp_path / "few.csv"), "--out", str(tmp_path / "new" / "report")]
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "2 False"
+    assert "too few rows" in done.stderr
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("kind", ["npy", "safetensors"])
+def test_the_program_reads_the_kind_of_file_that_was_learned_from(kind, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_environments("beans.csv")
+    save = {"npy": np.save, "safetensors": lambda f, x: save_file({"x": x}, f)}[kind]
+    files = []
+    for name, part in pd.read_csv("beans.csv").groupby("environment", sort=False):
+        numbers = np.ascontiguousarray(part.drop(columns="environment").to_numpy(float))
+        files.append(f"{name}.{kind}")
+        save(files[-1], numbers)
+    assert main(["learn", *files, "--out", "r", "--ids", "x2"]) == 0
+    assert f"NEW.{kind}" in Path("r/apply.py").read_text()
+    done = subprocess.run(
+        [sys.executable, "r/apply.py", files[0]], capture_output=True, text=True, check=True,
+        env={"PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+    )  # fmt: skip
+    again = pd.read_csv(io.StringIO(done.stdout))
+    kept = pd.read_csv("r/valuations.csv")
+    kept = kept[kept["environment"] == "any"][list(again)]
+    np.testing.assert_allclose(again, kept, atol=1e-5)
 
 
 def test_tables_that_do_not_fit_together_are_refused(tmp_path, capsys, monkeypatch):
@@ -169,6 +221,7 @@ def test_tables_that_do_not_fit_together_are_refused(tmp_path, capsys, monkeypat
         (["a.csv", "sub/a.csv"], "different names"),
         (["a.txt"], "a table is .csv, .parquet, .npy or .safetensors, not .txt"),
         (["a.parquet"], "a.parquet is no file"),
+        (["sub"], "sub is a folder"),
     ]:
         assert main(["learn", *files, "--out", "r"]) == 2
         assert said in capsys.readouterr().err
@@ -181,8 +234,8 @@ def test_parquet_needs_a_reader_and_says_which(tmp_path, monkeypatch, capsys):
     Path("mine.parquet").write_bytes(b"PAR1")
     assert main(["learn", "mine.parquet", "--out", "r"]) == 2
     said = capsys.readouterr().err
-    assert said.startswith("conceptnb learn: mine.parquet cannot be read as a table")
-    assert "pyarrow" in said and said.endswith("save it as CSV\n")
+    assert said.startswith("conceptnb learn: mine.parquet: parquet needs pyarrow (pip install")
+    assert said.endswith("save it as CSV\n")
     assert said.count("\n") == 1
 
 

@@ -3,6 +3,7 @@
 import copy
 import json
 import runpy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -163,6 +164,30 @@ def test_what_cannot_be_steered_is_refused(small):
     for wrong in ({"alpha": float("nan")}, {"alpha": float("inf")}, {"n_heads": 0}):
         with pytest.raises(ValueError, match="has to be finite, and n_heads"):
             steer_questions(corpus.questions(), model, tokenizer, **wrong)
+
+
+def test_more_heads_than_the_model_has_are_refused_before_it_reads(small):
+    corpus, model, tokenizer = small
+    with pytest.raises(ValueError, match=r"n_heads=33: the model has 32 heads"):
+        steer_questions(corpus.questions(), model, tokenizer, n_heads=33)
+
+
+def test_a_best_probe_of_few_questions_is_held_against_the_best_by_chance(small):
+    corpus, model, tokenizer = small
+    rng = np.random.default_rng(0)
+    asked = [
+        replace(q, true=tuple(k == right for k in range(4)), best=right)
+        for q, right in zip(corpus.questions()[::5], rng.integers(4, size=20), strict=False)
+    ]
+    report = steer_questions(asked, model, tokenizer, techniques=[MASS_MEAN])
+    [said] = [line for line in report.warnings if "No head tells truth" in line]
+    by_chance = float(said.split("reaches up to ")[1].split(" ")[0])
+    assert report.probe_accuracy.max() < by_chance < 1
+    # The bound of independent probes holds against a simulation of them.
+    true = np.tile([True, False, False, False], 4)
+    read = rng.random((2000, 32, 16)) < 0.5
+    balanced = (read[..., true].mean(-1) + (~read[..., ~true]).mean(-1)) / 2
+    assert balanced.max(axis=1).mean() < by_chance
 
 
 def test_prompts_longer_than_the_model_reads_are_refused_by_name(small, tmp_path, capsys):

@@ -134,9 +134,11 @@ def test_a_task_whose_rows_were_edited_is_refused_by_name(study, tmp_path):
     edited.write_text(json.dumps(part), encoding="utf-8")
     with pytest.raises(ValueError, match=f"{edited.name} is damaged .its content was changed"):
         runner.reproduce("demo", ["--out", str(tmp_path / "two.json"), *words])
-    del part["hash"]  # as parts were before they had one
-    part["rows"][0]["x_mean"] = 0.0
+    del part["hash"]
     edited.write_text(json.dumps(part), encoding="utf-8")
+    with pytest.raises(ValueError, match=f"{edited.name} is damaged"):
+        runner.reproduce("demo", ["--out", str(tmp_path / "two.json"), *words])
+    edited.unlink()
     runner.reproduce("demo", ["--out", str(tmp_path / "two.json"), *words])
 
 

@@ -136,3 +136,5 @@ def test_a_budget_that_nothing_meets_is_named(llama, tokenizer, corpus):
     assert (heads, alpha) == (4, 1.0)  # the one within the budget
     with pytest.raises(ValueError, match=r"budget=0\.5: the least KL of any K and α is 0\.7"):
         fold.fit(TECHNIQUES[MASS_MEAN], 0, spent=lambda _: 0.7)
+    with pytest.raises(ValueError, match=r"spent is None, and budget=0\.5"):
+        fold.fit(TECHNIQUES[MASS_MEAN], 0)
