@@ -5,10 +5,21 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import norm
 from sklearn.linear_model import Ridge
 
-from conceptnb.steering.activations import Activations, collect_activations
-from conceptnb.steering.probes import Probes, fit_probes, orthogonal_probes, split_questions
+from conceptnb.steering.activations import (
+    Activations,
+    category_differences,
+    collect_activations,
+)
+from conceptnb.steering.probes import (
+    Probes,
+    fit_probes,
+    orthogonal_probes,
+    split_accuracies,
+    split_questions,
+)
 from conceptnb.steering.question_embeddings import (
     CategoryEmbedding,
     CentredEmbedding,
@@ -90,6 +101,31 @@ def test_probes_find_the_head_that_carries_truth(rng):
     assert np.abs(probes.accuracy[1] - 0.5).max() < 0.35
     weight = probes.weights[0, 1] / np.linalg.norm(probes.weights[0, 1])
     assert weight[2] > 0.9
+
+
+def test_accuracies_over_splits_find_the_head_and_are_at_chance_without_labels(rng):
+    questions, activations = make(n=90)
+    found = split_accuracies(activations, questions)
+    assert found.shape == (4, *SHAPE[:2])
+    best = norm.cdf(1.5 / np.hypot(1, 0.3))  # of a threshold half way between two normals
+    assert abs(found[:, 0, 1].mean() - best) < 0.07
+    others = np.delete(found.reshape(4, -1), 1, axis=1)
+    assert abs(others.mean() - 0.5) < 0.1
+    control = split_accuracies(activations.shuffled(rng), questions, seeds=range(2))
+    assert control.shape[0] == 2
+    assert abs(control.mean() - 0.5) < 0.1
+
+
+def test_differences_by_category_are_those_that_the_data_were_made_with():
+    questions, activations = make(n=400, flips=True)
+    found = category_differences(activations, questions).reshape(2, *SHAPE)
+    expected = np.zeros((2, *SHAPE))
+    expected[:, 0, 1, 2] = [3.0, -3.0]  # "two" comes first
+    np.testing.assert_allclose(found, expected, atol=0.15)
+    order = np.random.default_rng(0).permutation(400)
+    order = np.r_[0, order[order != 0]]
+    again = category_differences(activations, [questions[i] for i in order])
+    np.testing.assert_allclose(again.reshape(2, *SHAPE), found, atol=1e-5)
 
 
 def test_orthogonal_probes_are_orthonormal_and_lose_a_single_direction(rng):

@@ -7,6 +7,7 @@ from scipy.stats import differential_entropy
 from conceptnb import cli, results
 from conceptnb.embeddings.directions import separation
 from conceptnb.learning import ConceptLearner
+from conceptnb.studies import components_report
 from conceptnb.studies import components_without_labels as components
 
 
@@ -17,6 +18,35 @@ def independent(n=1200, seed=0, gaussian=False):
     values = {"a": (S[:, 0] > 0).astype(int), "b": np.digitize(S[:, 1], [-0.6, 0.6])}
     mixing = np.linalg.qr(rng.normal(size=(4, 4)))[0]
     return S @ mixing.T + rng.normal(size=4), values
+
+
+def test_the_report_has_the_means_of_the_stored_rows_and_intervals_around_them():
+    rows = {
+        (r["components"], r["trained"], r["method"], r["corpus"]): r["truth"]
+        for r in results.load("neighbours").rows
+        if r["purity"] == 1
+    }
+    table = components_report.truth_by_method(["labels", "unmixing"])
+    assert len(table.rows) == 6
+    sizes = {"8": (8, True), "32": (32, True), "32, untrained": (32, False)}
+    for line in table.rows:
+        for corpus in components_report.CORPORA:
+            stored = rows[(*sizes[line["components"]], line["method"], corpus)]
+            np.testing.assert_allclose(line[corpus], stored, atol=1e-4)
+    [line] = components_report.minus_random(["random directions"]).rows
+    assert line["truth"] == "0.000 [0.000, 0.000]"
+    gap = components_report.labels_minus_piles([1.0]).rows[0]["truth"]
+    mean, low, high = (float(x.strip("[],")) for x in gap.split())
+    expected = np.mean(
+        [
+            rows[8, True, "labels", corpus][0] - rows[8, True, "environments", corpus][0]
+            for corpus in components_report.SEPARABLE
+        ]
+    )
+    assert low < mean < high
+    assert mean == pytest.approx(expected, abs=1e-3)
+    with pytest.raises(ValueError, match="has no runs of"):
+        components_report.by_model(["alike"], "truth", "nothing")
 
 
 def test_ica_finds_independent_concepts_and_cannot_find_gaussian_ones():

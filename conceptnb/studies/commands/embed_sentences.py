@@ -42,7 +42,8 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
         "versions": ", ".join(f"{name} {version(name)}" for name in _LIBRARIES),
         "command": "conceptnb embed-sentences",
     }
-    save_file({name: rows.astype(np.float16) for name, rows in found.items()}, args.out, record)
+    kept = {name: np.ascontiguousarray(rows, dtype=np.float16) for name, rows in found.items()}
+    save_file(kept, args.out, record)
     said = "as published" if weights == _PUBLISHED else "not those that were published"
     print(f"weights: {said}\n{args.out}: {record['cpu_seconds']} CPU-s")
     return 0
