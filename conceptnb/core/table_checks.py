@@ -48,7 +48,7 @@ def load_rows(path: str | Path) -> pd.DataFrame:
     file = Path(path)
     kind = file.suffix.lower()
     readers = {".parquet": pd.read_parquet, ".npy": np.load, ".safetensors": _only_array}
-    if file.is_dir() or not (file.is_file() or kind in (".csv", *readers)):
+    if not file.is_file():
         what = "is a folder" if file.is_dir() else "is no file"
         raise ValueError(f"{file} {what}: give the path of a table")
     if kind == ".csv":
@@ -56,8 +56,6 @@ def load_rows(path: str | Path) -> pd.DataFrame:
     if kind not in readers:
         known = ".csv, .parquet, .npy or .safetensors"
         raise ValueError(f"{file}: a table is {known}, not {kind or 'nameless'}")
-    if not file.is_file():
-        raise ValueError(f"{file} is no file: give the path of a table")
     try:
         found = readers[kind](file)
     except ImportError:

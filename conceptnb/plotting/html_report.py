@@ -229,7 +229,8 @@ def _numbers(
     if codes is not None or not np.isfinite(found.to_numpy()).all():
         found = _without_codes(cells, found, path, codes, ids)
     for name in found:
-        refuse_far(found[name].to_numpy(), cells.index, f"{path}, column {name!r}")
+        if found[name].notna().any():
+            refuse_far(found[name].to_numpy(), cells.index, f"{path}, column {name!r}")
     return found
 
 
