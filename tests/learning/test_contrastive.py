@@ -274,7 +274,7 @@ def test_a_fit_in_parts_is_judged_on_rows_that_it_did_not_see():
         ({"observations": []}, "observations is empty"),
         ({"observations": [np.full((2400, 4), np.nan)]}, "NaN"),
         ({"observations": [np.zeros((3, 4))]}, "2400 rows"),
-        ({"recipe": BEST, "observations": [np.zeros((2400, 4))]}, "constant"),
+        ({"recipe": BEST, "observations": [np.zeros((2400, 4))]}, "all rows of environment 0 are"),
     ],
 )
 def test_bad_arguments_say_what_is_wrong(arguments, message):
