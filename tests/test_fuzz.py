@@ -136,7 +136,7 @@ def faults_of(header, body, base):
         found.append("all rows are of")
     if min(counts.values()) < 20:
         found.append("too few rows")
-    if {"", "nan", "None"} & {*counts}:
+    if {"", "na", "nan", "null", "none", "n/a", "<na>", "nat"} & {name.lower() for name in counts}:
         found.append("is missing")
     return found
 
