@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from conceptnb import results
 from conceptnb.core.validation import Array
 from conceptnb.results.show import Table
+from conceptnb.studies.runner import Row
 from conceptnb.studies.summarise import grouped
 from conceptnb.studies.synthetic_report import interval
 
@@ -31,13 +33,18 @@ def by_model(
 
     `purity` is of the data sets of "piles"; pure ones have the method "environments".
     """
-    runs = grouped(
-        results.load("neighbours").runs, ["corpus", "method", "purity", "components", "trained"]
-    )
+    runs = _runs()
     keys = [(corpus, method, purity, components, trained) for corpus in corpora]
     if missing := [key for key in keys if key not in runs]:
         raise ValueError(f"results/neighbours.json has no runs of {missing}")
     return np.array([run[concept] for key in keys for run in runs[key]])
+
+
+@cache
+def _runs() -> dict[tuple[Any, ...], list[Row]]:
+    """Return the stored runs by what `by_model` chooses them by; a page asks some hundred times."""
+    by = ["corpus", "method", "purity", "components", "trained"]
+    return grouped(results.load("neighbours").runs, by)
 
 
 def of_piles(corpora: Sequence[str], concept: str, purity: float) -> Array:
