@@ -133,8 +133,19 @@ def fit_averaged(
     """Fit `CLUSTER_WHITENED` in gated and in rescaled coordinates, and average.
 
     What a fit is told, and its starts, training and choice between starts, are those of
-    :func:`~conceptnb.learning.fit` with that recipe; `data` and `seeds` are as there. Not in
-    the paper.
+    :func:`~conceptnb.learning.fit` with that recipe. Not in the paper.
+
+    Parameters
+    ----------
+    data : Stack or sequence of D Problem
+        With nonlinear mixing; of your own arrays, ``stack([X], environment, targets)``.
+    seeds : sequence of D int, optional
+        As in :func:`~conceptnb.learning.fit`.
+
+    Raises
+    ------
+    ValueError
+        If targets are not known, or the base has fewer than two samples per cluster.
     """
     raw, recipe, numbers = _prepare(data, CLUSTER_WHITENED, seeds)
     n = _number_of_concepts(raw, recipe, None)
