@@ -34,9 +34,9 @@ from conceptnb.learning.recipes import CLUSTER_WHITENED, Recipe
 from conceptnb.learning.training import StackTrainer
 
 POWER = 0.2
-"""Of the mean covariance, by which the second kind of coordinates scales x."""
+"""Of the mean covariance: what x is scaled by in the second kind, see `rescaled`."""
 SHRINKAGE = 0.005
-"""As that of `ClusterWhitening.fit_clusters`, for the second kind of coordinates."""
+"""Added before roots are taken in the second kind of coordinates, see `rescaled`."""
 
 
 class GatedWhitening(ClusterWhitening):
@@ -71,8 +71,11 @@ def rescaled(
         Its clusters are kept.
     data : Stack
         Observations that it was fitted to.
+    power : float
+        Of the mean covariance; 0 leaves x as it is.
     shrinkage : float
-        Part of the mean variance that is added to every covariance.
+        Added to every scaled covariance before its root, where the mean covariance is first
+        divided by its mean variance. (The metric has 1e-3 added to the eigenvalues of that mean.)
     """
     covariances = torch.linalg.inv(whitening.factors @ whitening.factors.mT)
     weights = whitening.log_weights.exp()[..., None, None]
@@ -132,8 +135,9 @@ def fit_averaged(
 ) -> AveragedFit:
     """Fit `CLUSTER_WHITENED` in gated and in rescaled coordinates, and average.
 
-    What a fit is told, and its starts, training and choice between starts, are those of
-    :func:`~conceptnb.learning.fit` with that recipe. Not in the paper.
+    For nonlinear mixing, on the CPU. What a fit is told, and its starts, training and choice
+    between starts, are those of :func:`~conceptnb.learning.fit` with that recipe. With linear
+    mixing `fit` searches without training; this refuses it. Not in the paper.
 
     Parameters
     ----------

@@ -12,8 +12,9 @@ trials are not stored. Fixed before either of the runs below:
   mixing is not injective: R² on fresh samples of the average minus that of `CLUSTER_WHITENED`, over
   the 40 problems, with its 95 % interval.
 
-``r2_coordinates`` is R² of the best linear map of cluster-whitened coordinates, 16 of them here,
-on fresh samples: it is fitted to the truth, so it is a control and no estimator.
+``r2_coordinates`` is R² of the best linear map of cluster-whitened coordinates, at most 16 of them,
+the width of the mixing, on fresh samples. It is fitted to the truth, so it is a control and no
+estimator, and no upper bound, as networks are not linear.
 """
 
 import argparse

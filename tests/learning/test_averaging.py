@@ -60,6 +60,32 @@ def test_rescaled_coordinates_are_affine_where_mixing_is(power):
     assert r2(z, found) > 0.999
 
 
+def test_rescaled_maps_are_those_of_the_page():
+    maps = [np.diag([3.0, 0.5]), [[2.0, 1.0], [0.0, 0.5]], [[1.0, -1.0], [0.3, 0.6]]]
+    _, x, _ = islands(maps, np.random.default_rng(4))
+    data = as_stack(x)
+    plain = ClusterWhitening.fit_clusters(data, 3, [0], shrinkage=0.0)
+    points = torch.as_tensor(x)[None]
+    cluster = plain.responsibilities(points)[0].argmax(dim=1).numpy()
+    centres, factors = plain.centres[0].numpy(), plain.factors[0].numpy()
+    weights = plain.log_weights[0].exp().numpy()
+
+    def power(covariance, p):
+        values, vectors = np.linalg.eigh(covariance)
+        return vectors * values**p @ vectors.T
+
+    def page(p):
+        C = np.linalg.inv(factors @ factors.transpose(0, 2, 1))
+        G = power(np.einsum("j,jab->ab", weights, C), -p)
+        A = np.stack([G @ power(G @ c @ G, -0.5) for c in C])
+        own = ((x - centres[cluster])[:, None] @ A[cluster])[:, 0]
+        return own + (centres @ np.einsum("j,jab->ab", weights, A))[cluster]
+
+    found = rescaled(plain, data, 0.2, shrinkage=0.0).coordinates(points)[0].numpy()
+    assert 1 - r2(page(0.2), found) < 1e-8
+    assert min(1 - r2(page(p), found) for p in (-0.2, 0.0)) > 1e-8
+
+
 def test_one_rescaled_cluster_is_plain_whitening():
     x = np.random.default_rng(0).normal(size=(2000, 3)) @ np.diag([1.0, 4.0, 0.2])
     found = coordinates_of(x, 0.2, n_clusters=1)
@@ -100,6 +126,10 @@ def test_a_member_is_what_fit_returns_in_the_same_coordinates(problems):
 @pytest.mark.slow
 def test_average_of_a_fit_and_its_mirror_image_is_the_fit(problems):
     found = fit_averaged(problems)
+    gated, other = (member[0] for member in found.members)
+    assert isinstance(gated, GatedWhitening)
+    assert not isinstance(other, GatedWhitening)
+    assert not torch.allclose(gated.maps, other.maps, rtol=1e-2)
     X = np.stack([p.mixing(p.fresh(300)) for p in problems])
     whitening, model = found.members[0]
     mirrored = model.choose(torch.arange(2))
@@ -130,3 +160,5 @@ def test_bad_arguments_say_what_is_wrong(problems):
         fit_averaged(stack([problems[0].X], problems[0].environment))
     with pytest.raises(ValueError, match="data is empty"):
         fit_averaged([])
+    with pytest.raises(ValueError, match="it needs encoder='mlp'"):
+        fit_averaged([draw_problem(Setting("linear", 2, 3, 4), 3, samples=10)])
