@@ -14,22 +14,22 @@ from conceptnb.studies import averaged as study  # noqa: E402
 SETTING = ["nonlinear", 2, 3, 4]
 
 
-def test_plans_hold_the_problems_that_were_named_before_the_run():
-    third, fourth = study.STUDY.plans(None)
-    problems = [
+def problems_of(plan):
+    return [
         (task.arguments["estimator"], task.arguments["setting"][2], seed)
-        for task in third.tasks
+        for task in plan.tasks
         for seed in task.arguments["seeds"]
     ]
+
+
+def test_plans_hold_the_problems_that_were_named_before_the_run():
+    third, fourth = study.STUDY.plans(None)
+    problems = problems_of(third)
     sizes = (3, 4, 8, 15, 20, 25)
     wanted = {("averaged", d_z, seed) for d_z in sizes for seed in range(200, 220)}
     assert len(problems) == len(wanted) == 120
     assert set(problems) == wanted
-    named = [
-        (task.arguments["estimator"], task.arguments["setting"][2], seed)
-        for task in fourth.tasks
-        for seed in task.arguments["seeds"]
-    ]
+    named = problems_of(fourth)
     assert len(named) == len(set(named)) == 80
     assert {seed for _, _, seed in named} == set(range(400, 420))
     assert {d_z for _, d_z, _ in named} == {20, 25}
