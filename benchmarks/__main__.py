@@ -75,7 +75,7 @@ def _measured_modules(parts: list[str]) -> list[str]:
     folder = Path(__file__).parent
     code = "\n".join((folder / f"{part}.py").read_text(encoding="utf-8") for part in parts)
     imported = re.findall(r"^from (conceptnb\.\S+) import", code, re.MULTILINE)
-    return sorted({"conceptnb.core.validation", *imported})
+    return sorted({"conceptnb.common.validation", *imported})
 
 
 if __name__ == "__main__":

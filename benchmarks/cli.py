@@ -14,7 +14,7 @@ def benchmarks() -> list[Benchmark]:
         Benchmark(
             "import conceptnb and its command line",
             "import torch",
-            lambda: _import_seconds("conceptnb, conceptnb.cli"),
+            lambda: _import_seconds("conceptnb, conceptnb.commands.cli"),
             lambda: _import_seconds("torch"),
             at_least=5,
         )

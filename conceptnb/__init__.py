@@ -12,15 +12,18 @@ __version__ = "0.1.0"
 
 __all__ = [  # noqa: RUF022 - in the order in which data flow
     "__version__",
+    "common",
     "core",
     "theory",
     "learning",
     "embeddings",
     "steering",
-    "studies",
     "results",
+    "studies",
+    "tables",
     "plotting",
     "exercises",
+    "commands",
 ]
 
 

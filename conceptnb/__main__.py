@@ -2,7 +2,7 @@
 
 import sys
 
-from conceptnb.cli import main
+from conceptnb.commands.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from conceptnb.common.validation import Array, as_array, as_count, as_positive
 from conceptnb.core.concepts import Concept
 from conceptnb.core.distributions import GaussianMixture
-from conceptnb.core.validation import Array, as_array, as_count, as_positive
 
 
 @dataclass(frozen=True, eq=False)

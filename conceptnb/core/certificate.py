@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import null_space, orth
 
-from conceptnb.core.validation import Array, as_array
+from conceptnb.common.validation import Array, as_array
 
 Verdict = Literal["always", "full support", "never"]
 

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from conceptnb.core.validation import (
+from conceptnb.common.validation import (
     Array,
     as_array,
     as_count,

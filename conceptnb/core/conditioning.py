@@ -21,9 +21,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import block_diag
 from scipy.stats import multivariate_normal
 
-from conceptnb.core.concepts import Concept, intersection
-from conceptnb.core.distributions import GaussianMixture
-from conceptnb.core.validation import (
+from conceptnb.common.validation import (
     Array,
     as_array,
     as_count,
@@ -31,6 +29,8 @@ from conceptnb.core.validation import (
     as_points,
     as_positive,
 )
+from conceptnb.core.concepts import Concept, intersection
+from conceptnb.core.distributions import GaussianMixture
 
 Width = Literal["valuation", "isotropic"]
 """Where q has variance σ²: in the entries of Az (Definition 3), or along V, as in (79)."""

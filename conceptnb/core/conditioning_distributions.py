@@ -12,10 +12,10 @@ from typing import Literal, get_args
 import numpy as np
 from scipy import stats
 
+from conceptnb.common.validation import Array
 from conceptnb.core.concepts import Concept
 from conceptnb.core.conditioning import EnforcedMeasure, averaged_measure
 from conceptnb.core.distributions import GaussianMixture, acceptance_rate, log_acceptance
-from conceptnb.core.validation import Array
 
 Conditioning = Literal["gaussian", "student", "window", "enforced", "averaged"]
 CONDITIONINGS: tuple[Conditioning, ...] = get_args(Conditioning)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from conceptnb.common.validation import Array, as_array, as_positive
 from conceptnb.core.concepts import Concept, check_independent
 from conceptnb.core.diversity import DiversityReport, check_diversity
-from conceptnb.core.validation import Array, as_array, as_positive
 
 # Appendix G: "chosen randomly"; the authors' script fixes atoms, order and valuations.
 _PAPER_ENVIRONMENTS: dict[int, tuple[list[int], list[float]]] = {

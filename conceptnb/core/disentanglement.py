@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.ensemble import GradientBoostingRegressor
 
+from conceptnb.common.validation import Array, as_count, as_generator
 from conceptnb.core.scores import match_columns, r2
-from conceptnb.core.validation import Array, as_count, as_generator
 
 
 def coverage_mcc(true: ArrayLike, learned: ArrayLike) -> float:

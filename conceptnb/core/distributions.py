@@ -14,8 +14,7 @@ from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
 from tqdm import tqdm
 
-from conceptnb.core.concepts import Concept
-from conceptnb.core.validation import (
+from conceptnb.common.validation import (
     Array,
     as_array,
     as_count,
@@ -23,6 +22,7 @@ from conceptnb.core.validation import (
     as_points,
     as_positive,
 )
+from conceptnb.core.concepts import Concept
 
 _CHUNK = 1 << 17  # draws held in memory at a time: 10 MiB at d_z = 10
 

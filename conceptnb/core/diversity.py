@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import null_space
 
+from conceptnb.common.validation import Array, as_array, as_positive
 from conceptnb.core.certificate import Verdict, certify
-from conceptnb.core.validation import Array, as_array, as_positive
 
 _TOLERANCE = 1e-9  # relative size below which a singular value or a product counts as zero
 _MOST_SUBSETS = 20_000

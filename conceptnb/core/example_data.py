@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from conceptnb.common.validation import Array
 from conceptnb.core.concepts import random_atoms
 from conceptnb.core.design import EnvironmentDesign
 from conceptnb.core.distributions import random_mixture
 from conceptnb.core.mixing import LinearMixing
 from conceptnb.core.problems import sample_environments
-from conceptnb.core.validation import Array
 
 LOOKED_FOR = {
     "dark": ["roast"],

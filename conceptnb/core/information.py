@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from conceptnb.core.validation import Array, as_points
+from conceptnb.common.validation import Array, as_points
 
 _ROWS = 10_000
 """Rows of each data set, on average, from which information is computed."""

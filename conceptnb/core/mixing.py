@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 
-from conceptnb.core.validation import Array, as_array, as_count, as_generator, as_points
+from conceptnb.common.validation import Array, as_array, as_count, as_generator, as_points
 
 Injectivity = Literal["injective", "not injective", "no violation found"]
 

@@ -19,16 +19,16 @@ from numpy.typing import ArrayLike
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from conceptnb.core.concepts import check_independent
-from conceptnb.core.design import PAPER_VARIANCE, EnvironmentDesign
-from conceptnb.core.distributions import GaussianMixture
-from conceptnb.core.validation import (
+from conceptnb.common.validation import (
     Array,
     as_count,
     as_generator,
     as_points,
     as_positive,
 )
+from conceptnb.core.concepts import check_independent
+from conceptnb.core.design import PAPER_VARIANCE, EnvironmentDesign
+from conceptnb.core.distributions import GaussianMixture
 
 Edge = tuple[int, int]
 

@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from conceptnb.common.validation import Array, as_count
 from conceptnb.core.concepts import random_atoms
 from conceptnb.core.design import EnvironmentDesign, paper_design
 from conceptnb.core.distributions import (
@@ -20,7 +21,6 @@ from conceptnb.core.distributions import (
     random_mixture,
 )
 from conceptnb.core.mixing import LinearMixing, Mixing, MLPMixing
-from conceptnb.core.validation import Array, as_count
 
 MixingKind = Literal["linear", "nonlinear"]
 PAPER_SEEDS = (3, 4, 5, 6, 7)

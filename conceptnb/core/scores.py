@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import rankdata
 
-from conceptnb.core.validation import Array, as_points
+from conceptnb.common.validation import Array, as_points
 
 Method = Literal["pearson", "spearman"]
 

@@ -16,8 +16,8 @@ from safetensors.numpy import save_file
 from scipy.stats.contingency import association
 from sklearn.decomposition import PCA
 
-from conceptnb.core.table_files import read_table, require_columns
-from conceptnb.core.validation import Array, as_count, as_points
+from conceptnb.common.table_files import read_table, require_columns
+from conceptnb.common.validation import Array, as_count, as_points
 from conceptnb.embeddings.directions.estimator import ConceptDirections
 from conceptnb.embeddings.directions.factor_report import FactorReport, report_factors
 

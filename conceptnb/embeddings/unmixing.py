@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from conceptnb.core.validation import Array
+from conceptnb.common.validation import Array
 
 
 class Unmixing(TransformerMixin, BaseEstimator):

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
 
-from conceptnb.core.validation import Array
+from conceptnb.common.validation import Array
 from conceptnb.exercises.engine import Construction, Value
 
 # A toy corpus with known truth

@@ -8,10 +8,10 @@ import pandas as pd
 from scipy.stats import kurtosis, skew
 
 from conceptnb import results
+from conceptnb.common.validation import Array
 from conceptnb.core.scores import mcc
-from conceptnb.core.validation import Array
 from conceptnb.exercises.engine import Construction, Value
-from conceptnb.studies.limits_report import study_rows
+from conceptnb.tables.limits_report import study_rows
 
 
 # The contrastive algorithm

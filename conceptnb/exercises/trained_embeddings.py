@@ -11,7 +11,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LinearRegression
 from sklearn.neighbors import NearestCentroid
 
-from conceptnb.core.validation import Array
+from conceptnb.common.validation import Array
 from conceptnb.embeddings import sentences
 from conceptnb.exercises.engine import Construction, Value
 

@@ -16,8 +16,8 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from conceptnb.common.validation import Array, as_points
 from conceptnb.core.problems import Problem
-from conceptnb.core.validation import Array, as_points
 from conceptnb.learning.cluster_whitening import ClusterWhitening
 from conceptnb.learning.data import Stack
 from conceptnb.learning.fitting import (

@@ -17,7 +17,7 @@ import torch
 from sklearn.mixture import GaussianMixture
 from torch import Tensor
 
-from conceptnb.core.validation import Array
+from conceptnb.common.validation import Array
 from conceptnb.learning.data import Stack
 from conceptnb.learning.model import Whitening
 

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from conceptnb.core.validation import as_points
+from conceptnb.common.validation import as_points
 
 
 @dataclass(frozen=True)

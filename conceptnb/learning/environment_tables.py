@@ -14,11 +14,11 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 
-from conceptnb.core.fit_choices import as_components, as_shrinkage
+from conceptnb.common.fit_choices import as_components, as_shrinkage
+from conceptnb.common.table_checks import looks_like_index, refuse_environments
+from conceptnb.common.table_files import numbers, read_table, reads_as_missing, require_columns
+from conceptnb.common.validation import Array, as_points
 from conceptnb.core.scores import match_columns
-from conceptnb.core.table_checks import looks_like_index, refuse_environments
-from conceptnb.core.table_files import numbers, read_table, reads_as_missing, require_columns
-from conceptnb.core.validation import Array, as_points
 from conceptnb.learning.encoders import LinearEncoder
 from conceptnb.learning.learner import ConceptLearner
 from conceptnb.learning.model import Whitening

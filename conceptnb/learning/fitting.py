@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from tqdm.auto import tqdm
 
+from conceptnb.common.validation import Array, as_count, as_points
 from conceptnb.core.problems import Problem
-from conceptnb.core.validation import Array, as_count, as_points
 from conceptnb.learning.cluster_whitening import ClusterWhitening, slope_disagreement
 from conceptnb.learning.data import Stack, stack
 from conceptnb.learning.heads import TiedHead

@@ -20,8 +20,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.optim.lr_scheduler import LambdaLR, OneCycleLR
 
-from conceptnb.core.muon import Muon
-from conceptnb.core.validation import Array, as_array, as_points
+from conceptnb.common.muon import Muon
+from conceptnb.common.validation import Array, as_array, as_points
 from conceptnb.learning.data import check_environment
 
 _RATES = 6e-3, 0.03  # of Adam and of Muon

@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from conceptnb.core.validation import Array, as_count
+from conceptnb.common.validation import Array, as_count
 from conceptnb.learning.cluster_whitening import ClusterWhitening
 from conceptnb.learning.data import check_environment, stack
 from conceptnb.learning.fitting import ConceptFit, fit

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.sparse.csgraph import connected_components
 
-from conceptnb.core.validation import Array
+from conceptnb.common.validation import Array
 
 _ROWS = 2500
 """Size of the subsample of a group that the starts are compared on, then eight times as many."""

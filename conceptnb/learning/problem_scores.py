@@ -8,9 +8,9 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
+from conceptnb.common.validation import Array
 from conceptnb.core import scores
 from conceptnb.core.problems import Problem
-from conceptnb.core.validation import Array
 from conceptnb.learning.data import stack
 from conceptnb.learning.fitting import ConceptFit
 from conceptnb.learning.losses import contrastive_loss

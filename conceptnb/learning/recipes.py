@@ -8,7 +8,7 @@ from typing import Literal
 
 from torch import Tensor
 
-from conceptnb.core.validation import as_count
+from conceptnb.common.validation import as_count
 from conceptnb.learning.encoders import Encoder, LinearEncoder, MLPEncoder
 from conceptnb.learning.heads import GeneralHead, Head, InterventionalHead, TargetHead, TiedHead
 from conceptnb.learning.model import ConceptModel

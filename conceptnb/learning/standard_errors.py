@@ -5,8 +5,8 @@ import pandas as pd
 import torch
 from numpy.typing import ArrayLike
 
+from conceptnb.common.validation import Array, as_points
 from conceptnb.core.information import LogOddsFit, as_one
-from conceptnb.core.validation import Array, as_points
 from conceptnb.learning.encoders import LinearEncoder
 from conceptnb.learning.environment_tables import ConceptReport
 from conceptnb.learning.heads import TiedHead

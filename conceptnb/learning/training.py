@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from conceptnb.core.validation import as_count
+from conceptnb.common.validation import as_count
 from conceptnb.learning.data import Stack
 from conceptnb.learning.losses import contrastive_loss
 from conceptnb.learning.model import ConceptModel

@@ -14,7 +14,7 @@ from matplotlib import rc_params_from_file
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from conceptnb.core.validation import Array
+from conceptnb.common.validation import Array
 
 Row = Mapping[str, Any]  # of a results file
 

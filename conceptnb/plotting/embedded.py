@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
-from conceptnb.core.validation import Array
+from conceptnb.common.validation import Array
 from conceptnb.embeddings.directions.evaluation import ValuationTable
 from conceptnb.embeddings.shapes3d.factors import factor_labels, hue_to_rgb
 from conceptnb.plotting._style import (

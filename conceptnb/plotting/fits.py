@@ -6,8 +6,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
+from conceptnb.common.validation import Array
 from conceptnb.core.scores import match_columns
-from conceptnb.core.validation import Array
 from conceptnb.plotting._style import MUTED, PALETTE, new_figure, series_style, share_legend, styled
 
 _SHOWN = 400  # points per environment

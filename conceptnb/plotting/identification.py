@@ -9,12 +9,12 @@ from scipy.optimize import minimize
 from scipy.sparse.csgraph import shortest_path
 from scipy.spatial.distance import pdist, squareform
 
+from conceptnb.common.validation import Array
 from conceptnb.core.certificate import certify
 from conceptnb.core.concepts import Concept
 from conceptnb.core.design import EnvironmentDesign
 from conceptnb.core.distributions import GaussianMixture, acceptance_rate
 from conceptnb.core.diversity import DiversityReport
-from conceptnb.core.validation import Array
 from conceptnb.plotting._style import (
     BLUES,
     FAINT,

@@ -11,7 +11,7 @@ from conceptnb.core.distributions import GaussianMixture
 from conceptnb.plotting import _style, steered
 from conceptnb.plotting.interactive import InteractiveFigure
 from conceptnb.plotting.planes import conditioned_points
-from conceptnb.studies import steering_analysis as analysis
+from conceptnb.tables import steering_analysis as analysis
 
 _Shown = tuple[Figure, dict[str, Any]]  # the still, and what the script is given
 

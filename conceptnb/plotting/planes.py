@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 from scipy import stats
 
+from conceptnb.common.validation import Array, as_points
 from conceptnb.core.concepts import Concept
 from conceptnb.core.distributions import (
     GaussianMixture,
@@ -16,7 +17,6 @@ from conceptnb.core.distributions import (
     log_acceptance,
 )
 from conceptnb.core.mixing import Mixing
-from conceptnb.core.validation import Array, as_points
 from conceptnb.plotting._style import (
     CARD,
     INK,

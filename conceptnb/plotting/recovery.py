@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from conceptnb.core.validation import Array
+from conceptnb.common.validation import Array
 from conceptnb.plotting._style import (
     INK,
     MUTED,

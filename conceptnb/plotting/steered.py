@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from conceptnb.plotting._style import Row, draw_grid, new_figure, series_style, share_legend, styled
-from conceptnb.studies import steering_analysis as analysis
+from conceptnb.tables import steering_analysis as analysis
 
 
 @styled

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
-from conceptnb.core.validation import Array
+from conceptnb.common.validation import Array
 from conceptnb.plotting._style import (
     MUTED,
     PALETTE,

@@ -17,15 +17,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 
-from conceptnb.core.files import tracked_files
+from conceptnb.common.files import tracked_files
 
 _ROOT = Path(__file__).resolve().parents[2]
 _PACKAGE = "conceptnb"
 _SET_ASIDE = (
     "conceptnb.results",
     "conceptnb.plotting",
-    "conceptnb.cli",
-    "conceptnb.studies.runner",
+    "conceptnb.commands",
 )
 """What stores, draws and schedules: it computes no number of a table."""
 _FUNCTIONS = {

@@ -14,7 +14,7 @@ from typing import Any
 from threadpoolctl import threadpool_info
 
 from conceptnb import __version__
-from conceptnb.core.files import write_text
+from conceptnb.common.files import write_text
 from conceptnb.results import paper
 from conceptnb.results.provenance import changes, closure
 from conceptnb.results.show import Table
@@ -51,7 +51,7 @@ class Result:
     notes: dict[str, Any] = field(default_factory=dict)
     """Sizes, settings, what is synthetic; ``paper_table`` names the table that it stands beside."""
     spread: dict[str, Any] = field(default_factory=dict)
-    """How far the sampled runs move, see `conceptnb.studies.spread`; empty until measured."""
+    """How far the sampled runs move, see `conceptnb.results.spread`; empty until measured."""
 
 
 def save(result: Result, path: Path) -> Path:

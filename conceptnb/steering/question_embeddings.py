@@ -12,7 +12,7 @@ import torch
 from sklearn.feature_extraction.text import TfidfVectorizer
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from conceptnb.core.sentence_bert import unit_rows
+from conceptnb.common.sentence_bert import unit_rows
 from conceptnb.steering.attention import input_device
 from conceptnb.steering.spans import pad
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from conceptnb.core.table_files import read_table, read_text, require_columns
+from conceptnb.common.table_files import read_table, read_text, require_columns
 
 _COLUMNS = ("question", "best_answer", "incorrect_answers")
 _SEPARATOR = ";"

@@ -23,8 +23,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from conceptnb.common.validation import Array, as_array
 from conceptnb.core.concepts import Concept, check_independent
-from conceptnb.core.validation import Array, as_array
 from conceptnb.steering.activations import Activations, _forward
 from conceptnb.steering.attention import HeadLayout, _last_linear_maps, find_heads, input_device
 from conceptnb.steering.intervention import Intervention, Positions, _Edits, _with_biases

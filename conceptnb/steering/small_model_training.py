@@ -15,8 +15,8 @@ import torch
 from tqdm import trange
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
-from conceptnb.core.files import write_text
-from conceptnb.core.muon import Muon
+from conceptnb.common.files import write_text
+from conceptnb.common.muon import Muon
 from conceptnb.steering.small_models import make_small_model, make_tokenizer
 from conceptnb.steering.toy_corpora import DOCUMENTS, ToyCorpus
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from conceptnb.core.sentence_bert import SentenceBert
+from conceptnb.common.sentence_bert import SentenceBert
 from conceptnb.steering.activations import Activations
 from conceptnb.steering.probes import Probes, fit_probes
 from conceptnb.steering.question_embeddings import (

@@ -25,15 +25,15 @@ from typing import Any
 import numpy as np
 import torch
 
+from conceptnb.common.validation import Array
 from conceptnb.core.problems import PAPER_SAMPLES, TABLE_1, TABLE_7, Problem
 from conceptnb.core.scores import r2
-from conceptnb.core.validation import Array
 from conceptnb.learning.averaging import AveragedFit, fit_averaged
 from conceptnb.learning.fitting import fit
 from conceptnb.learning.recipes import CLUSTER_WHITENED
+from conceptnb.results.runner import Plan, Row, Sample, Study, Task
+from conceptnb.results.summarise import summary
 from conceptnb.studies import scored_fits
-from conceptnb.studies.runner import Plan, Row, Sample, Study, Task
-from conceptnb.studies.summarise import summary
 
 __all__ = ["STUDY"]
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from sklearn.decomposition import PCA, FastICA
 
+from conceptnb.common.validation import Array
 from conceptnb.core import scores as metrics
 from conceptnb.core.disentanglement import cross_fitted_mcc, cross_fitted_r2
 from conceptnb.core.problems import PAPER_SEEDS, TABLE_1, Problem, Setting
-from conceptnb.core.validation import Array
 from conceptnb.learning.baselines.baseline import Baseline, EachProblem, RandomProjection
 from conceptnb.learning.baselines.ivae import IVAE
 from conceptnb.learning.baselines.networks import Budget, EnvironmentClassifier
@@ -21,8 +21,9 @@ from conceptnb.learning.baselines.supervised import Supervised
 from conceptnb.learning.fitting import fit
 from conceptnb.learning.problem_scores import Learner
 from conceptnb.learning.recipes import BEST, INTERVENTIONAL
+from conceptnb.results.runner import Plan, Row, Sample, Study, Task
 from conceptnb.results.show import Table, means
-from conceptnb.studies.runner import Plan, Row, Sample, Study, Task
+from conceptnb.results.summarise import summary
 from conceptnb.studies.scored_fits import (
     consecutive_seeds,
     draw_problems,
@@ -30,7 +31,6 @@ from conceptnb.studies.scored_fits import (
     shortened,
     spoilt_tasks,
 )
-from conceptnb.studies.summarise import summary
 
 __all__ = ["METHODS", "STUDY", "comparison_table", "fit_method", "mcc_within"]
 

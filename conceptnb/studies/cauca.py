@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from conceptnb.common.validation import Array
 from conceptnb.core import scores as metrics
-from conceptnb.core.validation import Array
 from conceptnb.learning.data import stack
 from conceptnb.learning.fitting import fit
 from conceptnb.learning.interventions import InterventionLearner
 from conceptnb.learning.recipes import BEST, INTERVENTIONAL
-from conceptnb.studies.runner import Plan, Row, Sample, Study, Task
+from conceptnb.results.runner import Plan, Row, Sample, Study, Task
+from conceptnb.results.summarise import summary
 from conceptnb.studies.scored_fits import consecutive_seeds
-from conceptnb.studies.summarise import summary
 
 __all__ = ["STUDY"]
 

@@ -21,9 +21,9 @@ from conceptnb.embeddings import clip, directions, shapes3d
 from conceptnb.embeddings.clip.clip_models import SOURCES
 from conceptnb.embeddings.directions.evaluation import ValuationTable
 from conceptnb.results import paper
+from conceptnb.results.runner import Plan, Row, Sample, Study, Task
 from conceptnb.results.show import Table
 from conceptnb.results.store import Result
-from conceptnb.studies.runner import Plan, Row, Sample, Study, Task
 
 N_ORDERS = 50
 PAPER_MODELS = ("ViT-B/32", "RN101")

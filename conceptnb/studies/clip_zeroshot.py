@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from conceptnb.embeddings import clip, shapes3d
-from conceptnb.studies.runner import Plan, Row, Sample, Study, Task
+from conceptnb.results.runner import Plan, Row, Sample, Study, Task
 
 _SEED = 1
 

@@ -18,12 +18,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import ParameterGrid
 from sklearn.preprocessing import FunctionTransformer
 
-from conceptnb.core.validation import Array, as_points
+from conceptnb.common.validation import Array, as_points
 from conceptnb.embeddings.directions.estimator import ConceptDirections
 from conceptnb.embeddings.directions.evaluation import separation
 from conceptnb.embeddings.unmixing import Unmixing
-from conceptnb.studies.runner import Plan, Row, Sample, Study, Task
-from conceptnb.studies.summarise import grouped
+from conceptnb.results.runner import Plan, Row, Sample, Study, Task
+from conceptnb.results.summarise import grouped
 
 _Method = Literal[
     "labels", "environments", "PCA", "ICA", "sparse dictionary", "unmixing", "random directions"

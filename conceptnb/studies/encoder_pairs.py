@@ -25,15 +25,15 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.torch import save_file
 
-from conceptnb.core.validation import Array
+from conceptnb.common.validation import Array
 from conceptnb.embeddings import clip, directions, shapes3d
 from conceptnb.embeddings.alignment import linear_cka, mutual_neighbours
 from conceptnb.embeddings.clip import clip_training
 from conceptnb.embeddings.clip.clip_models import ClipModel
 from conceptnb.embeddings.clip.small_clip import clip_input
 from conceptnb.results.provenance import closure
-from conceptnb.studies.runner import Plan, Row, Sample, Study, Task
-from conceptnb.studies.summarise import summary
+from conceptnb.results.runner import Plan, Row, Sample, Study, Task
+from conceptnb.results.summarise import summary
 
 CUTS = (0.8, 0.9, 0.95, 0.98, 0.99)
 """Shares of the variance between values that the proper dimensions hold."""

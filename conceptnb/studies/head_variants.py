@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 import torch
 
+from conceptnb.common.validation import Array
 from conceptnb.core.problems import PAPER_SEEDS, TABLE_1
-from conceptnb.core.validation import Array
 from conceptnb.learning.data import stack
 from conceptnb.learning.fitting import fit, smallest_of_the_best
 from conceptnb.learning.losses import contrastive_losses
 from conceptnb.learning.recipes import Recipe
 from conceptnb.learning.training import TrainingConfig
+from conceptnb.results.runner import Plan, Row, Sample, Study, Task
 from conceptnb.results.show import Table, means
-from conceptnb.studies.runner import Plan, Row, Sample, Study, Task
+from conceptnb.results.summarise import grouped, summary
 from conceptnb.studies.scored_fits import (
     consecutive_seeds,
     draw_problems,
@@ -27,7 +28,6 @@ from conceptnb.studies.scored_fits import (
     shortened,
     spoilt_tasks,
 )
-from conceptnb.studies.summarise import grouped, summary
 
 __all__ = ["STUDY", "VARIANTS", "variant_table"]
 

@@ -16,17 +16,17 @@ import numpy as np
 import pandas as pd
 from sklearn.decomposition import PCA
 
+from conceptnb.common.validation import Array
 from conceptnb.core.design import EnvironmentDesign
 from conceptnb.core.distributions import log_acceptance
 from conceptnb.core.planner import propose_design
 from conceptnb.core.scores import mcc, r2
-from conceptnb.core.validation import Array
 from conceptnb.learning.baselines.baseline import RandomProjection
 from conceptnb.learning.baselines.supervised import Supervised
 from conceptnb.learning.learner import ConceptLearner
-from conceptnb.studies.runner import Plan, Row, Sample, Study, Task
+from conceptnb.results.runner import Plan, Row, Sample, Study, Task
+from conceptnb.results.summarise import summary
 from conceptnb.studies.scored_fits import consecutive_seeds
-from conceptnb.studies.summarise import summary
 
 _FACTORS = dict.fromkeys(("red", "green", "blue"), (128, 30)) | {
     "pol_1": (45, 10),

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from conceptnb.common.validation import Array
 from conceptnb.core import scores as metrics
 from conceptnb.core.concepts import random_atoms
 from conceptnb.core.conditioning_distributions import Conditioning, sample_conditioned
@@ -20,15 +21,14 @@ from conceptnb.core.distributions import GaussianMixture, random_mixture
 from conceptnb.core.mixing import LinearMixing
 from conceptnb.core.planner import propose_design, tree_design
 from conceptnb.core.problems import Problem, Setting, draw_problem
-from conceptnb.core.validation import Array
 from conceptnb.learning.baselines.baseline import Baseline, RandomProjection
 from conceptnb.learning.baselines.supervised import Supervised
 from conceptnb.learning.fitting import fit
 from conceptnb.learning.problem_scores import SCORED_SAMPLES, Learner, evaluate
 from conceptnb.learning.recipes import BEST
-from conceptnb.studies.runner import Row
+from conceptnb.results.runner import Row
+from conceptnb.results.summarise import grouped, summary
 from conceptnb.studies.scored_fits import fit_and_score
-from conceptnb.studies.summarise import grouped, summary
 from conceptnb.theory.read_off import peeling_order, read_valuations
 
 __all__ = ["Cell", "cell_row", "cell_rows", "cell_runs", "draw", "sized_design"]

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from conceptnb.core.conditioning_distributions import CONDITIONINGS
 from conceptnb.core.design import PAPER_VARIANCE
 from conceptnb.core.problems import PAPER_SEEDS, MixingKind, Setting
+from conceptnb.results.runner import Plan, Row, Sample, Study, Task
+from conceptnb.results.summarise import grouped
 from conceptnb.studies.limits_cells import Cell, DesignKind, cell_rows, cell_runs
-from conceptnb.studies.runner import Plan, Row, Sample, Study, Task
 from conceptnb.studies.scored_fits import consecutive_seeds, spoilt_tasks
-from conceptnb.studies.summarise import grouped
 
 __all__ = ["LIMITS", "STUDY"]
 

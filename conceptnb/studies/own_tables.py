@@ -16,8 +16,8 @@ import numpy as np
 from conceptnb.core.example_data import LOOKED_FOR, draw_environments
 from conceptnb.core.scores import match_columns
 from conceptnb.learning.environment_tables import ConceptReport, from_arrays, learn_concepts
-from conceptnb.studies.runner import Plan, Row, Sample, Study, Task
-from conceptnb.studies.summarise import grouped
+from conceptnb.results.runner import Plan, Row, Sample, Study, Task
+from conceptnb.results.summarise import grouped
 
 _ROWS = 400
 _FIRST, _BLOCK = 1000, 10  # seed, and seeds of a task

@@ -33,6 +33,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from conceptnb.results.runner import Plan, Row, Sample, Study, Task
 from conceptnb.steering.activations import Activations, collect_activations
 from conceptnb.steering.generation import generate_answers
 from conceptnb.steering.language_models import SMOLLM2, find_language_model, load_language_model
@@ -43,7 +44,6 @@ from conceptnb.steering.spans import encode_questions
 from conceptnb.steering.techniques import MASS_MEAN, MATRIX, TECHNIQUES, Training
 from conceptnb.steering.truth_directions import mass_mean
 from conceptnb.steering.truthfulqa import read_truthfulqa
-from conceptnb.studies.runner import Plan, Row, Sample, Study, Task
 from conceptnb.studies.steering_subject import fingerprint_of
 
 _HEADS, _NEW_TOKENS, _SAMPLED_EVERY = 48, 24, 40

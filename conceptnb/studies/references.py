@@ -35,18 +35,18 @@ from typing import Any
 
 import numpy as np
 
+from conceptnb.common.validation import Array
 from conceptnb.core.disentanglement import chance_mcc
 from conceptnb.core.problems import PAPER_SAMPLES, PAPER_SEEDS, TABLE_1, TABLE_7, Problem
 from conceptnb.core.scores import r2
-from conceptnb.core.validation import Array
 from conceptnb.learning.baselines.networks import Budget
 from conceptnb.learning.baselines.supervised import Supervised
 from conceptnb.learning.fitting import fit
 from conceptnb.learning.problem_scores import SCORED_SAMPLES, Learner
 from conceptnb.learning.recipes import BEST, CLUSTER_WHITENED
+from conceptnb.results.runner import Plan, Row, Sample, Study, Task
+from conceptnb.results.summarise import grouped, summary
 from conceptnb.studies import scored_fits
-from conceptnb.studies.runner import Plan, Row, Sample, Study, Task
-from conceptnb.studies.summarise import grouped, summary
 
 __all__ = ["MATCHED", "STUDY", "kept_fits"]
 

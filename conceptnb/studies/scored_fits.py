@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from conceptnb.common.validation import Array
 from conceptnb.core.problems import PAPER_SEEDS, Problem, Setting, draw_problem
-from conceptnb.core.validation import Array
 from conceptnb.learning.problem_scores import Learner, evaluate
 from conceptnb.learning.recipes import Recipe
-from conceptnb.studies.runner import Row, Task
+from conceptnb.results.runner import Row, Task
 
 __all__ = [
     "consecutive_seeds",

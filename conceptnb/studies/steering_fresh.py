@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
+from conceptnb.results.runner import Plan, Row, Sample, Study, Task
 from conceptnb.steering.comparison import Settings
 from conceptnb.steering.small_model_training import LessonPlan, train_small_model
 from conceptnb.steering.toy_corpora import CORPUS_KINDS, make_toy_corpus
-from conceptnb.studies.runner import Plan, Row, Sample, Study, Task
-from conceptnb.studies.steering_analysis import BASELINE, table6_rows
+from conceptnb.studies.steering_rows import BASELINE, table6_rows
 from conceptnb.studies.steering_subject import KL_MEANING, STRINGS_MEANING, subject_of
 from conceptnb.studies.steering_techniques import _STORIES, _runs
 

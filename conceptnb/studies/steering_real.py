@@ -22,13 +22,13 @@ from pathlib import Path
 
 import numpy as np
 
+from conceptnb.results.runner import Plan, Row, Sample, Study, Task
 from conceptnb.steering.comparison import Fold, Settings
 from conceptnb.steering.language_models import SMOLLM2, find_language_model, load_language_model
 from conceptnb.steering.questions import read_preface
 from conceptnb.steering.techniques import CONTROLS, MASS_MEAN, MATRIX, SENTENCE_BERT, TECHNIQUES
 from conceptnb.steering.truthfulqa import read_truthfulqa
-from conceptnb.studies.runner import Plan, Row, Sample, Study, Task
-from conceptnb.studies.steering_analysis import BASELINE, table6_rows
+from conceptnb.studies.steering_rows import BASELINE, table6_rows
 from conceptnb.studies.steering_subject import (
     KL_MEANING,
     STRINGS_MEANING,

@@ -11,11 +11,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from conceptnb.results.runner import Plan, Row, Sample, Study, Task
 from conceptnb.steering.techniques import CONTROLS, MATRIX, TECHNIQUES, Technique
-from conceptnb.studies.runner import Plan, Row, Sample, Study, Task
-from conceptnb.studies.steering_analysis import table6_rows
 from conceptnb.studies.steering_real import STUDY as REAL
 from conceptnb.studies.steering_real import _fold, _subject
+from conceptnb.studies.steering_rows import table6_rows
 from conceptnb.studies.steering_subject import fold_scores
 
 _MATRICES: dict[str, Technique] = {

@@ -13,17 +13,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from conceptnb.core.validation import Array
+from conceptnb.common.intervals import interval_over_models
+from conceptnb.common.validation import Array
 from conceptnb.embeddings.directions.estimator import ConceptDirections
+from conceptnb.results.runner import Plan, Row, Sample, Study, Task
 from conceptnb.results.show import Table
+from conceptnb.results.summarise import grouped
 from conceptnb.steering.activations import Activations
 from conceptnb.steering.probes import split_questions
 from conceptnb.steering.residual import ResidualIntervention, collect_residual, offset_of
 from conceptnb.steering.scoring import AnswerScorer, choice_scores
 from conceptnb.steering.small_models import load_small_model
-from conceptnb.studies.runner import Plan, Row, Sample, Study, Task
-from conceptnb.studies.steering_over_models import interval_over_models
-from conceptnb.studies.summarise import grouped
 
 __all__ = ["STUDY", "residual_table"]
 

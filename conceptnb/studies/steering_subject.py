@@ -9,7 +9,8 @@ from pathlib import Path
 
 from transformers import AutoConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from conceptnb.core.files import tracked_files
+from conceptnb.common.files import tracked_files
+from conceptnb.results.runner import Row
 from conceptnb.steering.activations import Activations, collect_activations
 from conceptnb.steering.comparison import Fold
 from conceptnb.steering.divergence import NeutralTexts
@@ -17,7 +18,6 @@ from conceptnb.steering.intervention import Steering
 from conceptnb.steering.questions import Question
 from conceptnb.steering.scoring import choice_scores
 from conceptnb.steering.steer import MatrixIntervention
-from conceptnb.studies.runner import Row
 
 KL_MEANING = (
     "KL(original ‖ steered), nats per token, on neutral text; kl_asked: the same under the edits "

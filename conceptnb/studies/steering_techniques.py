@@ -20,15 +20,15 @@ from transformers import (
     AutoTokenizer,
 )
 
+from conceptnb.results.runner import Plan, Row, Sample, Study, Task
 from conceptnb.steering.comparison import Fold, Settings
 from conceptnb.steering.intervention import Steering
 from conceptnb.steering.language_models import find_language_model, load_language_model
 from conceptnb.steering.small_models import load_small_model, small_models
 from conceptnb.steering.techniques import MASS_MEAN, SENTENCE_BERT, TECHNIQUES, category_oracle
 from conceptnb.steering.truthfulqa import read_truthfulqa
-from conceptnb.studies.runner import Plan, Row, Sample, Study, Task
-from conceptnb.studies.steering_analysis import BASELINE, table6_rows
 from conceptnb.studies.steering_cost import needs
+from conceptnb.studies.steering_rows import BASELINE, table6_rows
 from conceptnb.studies.steering_subject import (
     KL_MEANING,
     STRINGS_MEANING,
@@ -45,7 +45,7 @@ def toy_runs(corpus: str, model_seeds: Sequence[int], **options: Any) -> list[Ro
     """Compare techniques on folds of a toy corpus's questions; the options are `_fold_runs`'s.
 
     A run per model, split, fold and technique: its scores at the chosen α, and ``tested`` and
-    ``curve`` as in `conceptnb.studies.steering_analysis`. ``kl`` takes λ from the neutral text
+    ``curve`` as in `conceptnb.tables.steering_analysis`. ``kl`` takes λ from the neutral text
     itself, ``kl_asked`` from a question of the tested fold.
     """
     return [

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from conceptnb.common.validation import Array
 from conceptnb.core.problems import (
     PAPER_SAMPLES,
     PAPER_SEEDS,
@@ -19,13 +20,13 @@ from conceptnb.core.problems import (
     Setting,
 )
 from conceptnb.core.scores import mcc
-from conceptnb.core.validation import Array
 from conceptnb.learning.baselines.networks import Budget
 from conceptnb.learning.baselines.supervised import Supervised
 from conceptnb.learning.fitting import ConceptFit, fit
 from conceptnb.learning.problem_scores import Learner
 from conceptnb.learning.recipes import AUTHORS, BEST, CLUSTER_WHITENED
-from conceptnb.studies.runner import Plan, Row, Sample, Study, Task
+from conceptnb.results.runner import Plan, Row, Sample, Study, Task
+from conceptnb.results.summarise import grouped, summary
 from conceptnb.studies.scored_fits import (
     consecutive_seeds,
     draw_problems,
@@ -33,7 +34,6 @@ from conceptnb.studies.scored_fits import (
     shortened,
     spoilt_tasks,
 )
-from conceptnb.studies.summarise import grouped, summary
 
 __all__ = ["STUDY", "table_row", "with_true_signs"]
 

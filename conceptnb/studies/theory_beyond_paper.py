@@ -6,11 +6,11 @@ from functools import cache
 
 import numpy as np
 
+from conceptnb.common.validation import Array
 from conceptnb.core.distributions import GaussianMixture
 from conceptnb.core.problems import log_odds
-from conceptnb.core.validation import Array
-from conceptnb.studies.runner import Plan, Row, Sample, Study, Task
-from conceptnb.studies.summarise import grouped
+from conceptnb.results.runner import Plan, Row, Sample, Study, Task
+from conceptnb.results.summarise import grouped
 from conceptnb.studies.theory_from_samples import linear_instance
 from conceptnb.studies.theory_tables import _summarise_recoveries, _tasks, recover_by_poles
 from conceptnb.theory.finite_samples import fit_log_odds

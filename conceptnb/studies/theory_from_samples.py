@@ -10,13 +10,13 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
+from conceptnb.common.validation import Array, as_count, as_generator
 from conceptnb.core.design import EnvironmentDesign
 from conceptnb.core.distributions import GaussianMixture
 from conceptnb.core.mixing import LinearMixing
 from conceptnb.core.planner import propose_design
 from conceptnb.core.problems import log_odds
-from conceptnb.core.validation import Array, as_count, as_generator
-from conceptnb.studies.runner import Row
+from conceptnb.results.runner import Row
 from conceptnb.theory.observables import Observables
 from conceptnb.theory.standard_form import StandardForm, normalise_columns, standard_form
 from conceptnb.theory.theorem1 import Subset, environment_matrix, evaluate_valuations, subsets

@@ -11,14 +11,14 @@ from functools import partial
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from conceptnb.common.validation import Array, as_generator
 from conceptnb.core.concepts import random_atoms
 from conceptnb.core.design import EnvironmentDesign
 from conceptnb.core.distributions import random_mixture
 from conceptnb.core.planner import random_design, tree_design
 from conceptnb.core.scores import match_columns
-from conceptnb.core.validation import Array, as_generator
-from conceptnb.studies.runner import Plan, Row, Sample, Study, Task
-from conceptnb.studies.summarise import grouped, summary
+from conceptnb.results.runner import Plan, Row, Sample, Study, Task
+from conceptnb.results.summarise import grouped, summary
 from conceptnb.studies.theory_from_samples import SIZES, estimation_errors
 from conceptnb.theory import counterexamples
 from conceptnb.theory.counterexamples import ModelPair, ambiguity

@@ -16,8 +16,8 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import null_space, orth
 from scipy.stats import uniform_direction
 
+from conceptnb.common.validation import Array, as_array, as_generator, as_points
 from conceptnb.core.certificate import certify
-from conceptnb.core.validation import Array, as_array, as_generator, as_points
 
 _TOLERANCE = 1e-8
 _ITERATIONS = _ATTEMPTS = 60

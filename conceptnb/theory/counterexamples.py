@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from conceptnb.common.validation import Array, as_generator
 from conceptnb.core.design import EnvironmentDesign, paper_design
 from conceptnb.core.distributions import GaussianMixture, sample_rejection
 from conceptnb.core.scores import match_columns
-from conceptnb.core.validation import Array, as_generator
 from conceptnb.theory.nonlinear_map import SmoothMixing
 from conceptnb.theory.two_sample import projection_test
 

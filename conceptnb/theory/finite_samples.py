@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from conceptnb.common.validation import Array, as_array, as_points
 from conceptnb.core.information import (
     LogOddsFit,
     as_one,
@@ -12,7 +13,6 @@ from conceptnb.core.information import (
     score_and_information,
     some_rows,
 )
-from conceptnb.core.validation import Array, as_array, as_points
 
 _STEPS = 60
 CONVERGED = 1e-5

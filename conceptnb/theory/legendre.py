@@ -18,7 +18,7 @@ import numpy as np
 from numpy.polynomial import chebyshev
 from scipy.optimize import least_squares, linear_sum_assignment
 
-from conceptnb.core.validation import Array, as_generator
+from conceptnb.common.validation import Array, as_generator
 from conceptnb.theory.minima import jacobian
 from conceptnb.theory.observables import Observables
 from conceptnb.theory.standard_form import StandardForm

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from conceptnb.core.validation import Array
+from conceptnb.common.validation import Array
 
 _STEP = 5e-4  # finite-difference step in standardised chart coordinates
 _FLOOR = 1e-6  # smallest curvature that a Newton step divides by, relative to the largest

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from conceptnb.common.validation import Array
 from conceptnb.core.design import EnvironmentDesign
 from conceptnb.core.distributions import GaussianMixture, acceptance_rate
 from conceptnb.core.problems import log_odds
-from conceptnb.core.validation import Array
 from conceptnb.theory.finite_samples import LogOddsFit, fit_log_odds
 from conceptnb.theory.sampling_plans import estimated_design
 

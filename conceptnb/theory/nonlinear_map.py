@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from conceptnb.core.validation import Array, as_count, as_generator, as_points
+from conceptnb.common.validation import Array, as_count, as_generator, as_points
 
 _BEND = 0.7  # size of a layer's shear and of its bend: 0 would be a rotation
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from conceptnb.common.validation import Array, as_points
 from conceptnb.core.design import EnvironmentDesign
 from conceptnb.core.distributions import GaussianMixture
 from conceptnb.core.problems import log_odds
-from conceptnb.core.validation import Array, as_points
 from conceptnb.theory.minima import minimise
 from conceptnb.theory.nonlinear_map import Diffeomorphism, SmoothMixing
 

@@ -13,8 +13,8 @@ import itertools
 import numpy as np
 from numpy.typing import ArrayLike
 
+from conceptnb.common.validation import Array, as_points
 from conceptnb.core.design import EnvironmentDesign
-from conceptnb.core.validation import Array, as_points
 
 _MOST_ATOMS = 8
 _SOLVED = 1e-6

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import block_diag, eigh
 
+from conceptnb.common.validation import Array, as_array, as_points
 from conceptnb.core.information import LogOddsFit, inverse_information
-from conceptnb.core.validation import Array, as_array, as_points
 from conceptnb.theory.finite_samples import CONVERGED
 
 _STEPS = 400

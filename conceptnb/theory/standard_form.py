@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from conceptnb.core.validation import Array
+from conceptnb.common.validation import Array
 
 _ZERO_VALUATION = 1e-6  # valuation, in units of σ, that counts as zero when signs are fixed
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
-from conceptnb.core.validation import Array, as_points
+from conceptnb.common.validation import Array, as_points
 from conceptnb.theory.minima import jacobian, minimise
 from conceptnb.theory.observables import Observables
 from conceptnb.theory.standard_form import StandardForm, normalise_columns

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from conceptnb.core.validation import Array, as_points
+from conceptnb.common.validation import Array, as_points
 
 _TOLERANCE = 1e-7  # relative singular value below which a direction counts as absent
 

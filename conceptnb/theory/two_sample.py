@@ -5,7 +5,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import ks_2samp, mannwhitneyu
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from conceptnb.core.validation import as_generator, as_points
+from conceptnb.common.validation import as_generator, as_points
 
 _DIRECTIONS = 64  # number of random directions of `projection_test`, and of random points
 

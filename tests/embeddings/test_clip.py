@@ -20,7 +20,7 @@ import open_clip
 import torch
 
 from conceptnb import results
-from conceptnb.cli import main
+from conceptnb.commands.cli import main
 from conceptnb.embeddings import clip, shapes3d
 from conceptnb.embeddings.clip import batches
 from conceptnb.embeddings.shapes3d.factors import FACTORS, SIZES

@@ -5,12 +5,11 @@ import pytest
 from safetensors.numpy import load_file, save_file
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from conceptnb import cli
-from conceptnb.core import sentence_bert
+from conceptnb.commands import cli, embed_sentences
+from conceptnb.common import sentence_bert
 from conceptnb.embeddings import sentences
 from conceptnb.embeddings.sentences import stored
 from conceptnb.plotting import embedded, summaries
-from conceptnb.studies.commands import embed_sentences
 
 GRID = sentences.grid()
 needs_weights = pytest.mark.skipif(

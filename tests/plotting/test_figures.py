@@ -320,8 +320,7 @@ def test_every_figure_has_a_case():
 
 def test_every_module_of_figures_is_offered():
     modules = {module.name for module in pkgutil.iter_modules(plotting.__path__)}
-    commands = {"html_report", "direction_report", "steering_report"}
-    assert {*plotting.__all__} == modules - commands - {"_style"}
+    assert {*plotting.__all__} == modules - {"_style"}
     with pytest.raises(AttributeError, match="no attribute 'concepts'"):
         _ = plotting.concepts
 

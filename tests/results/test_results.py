@@ -41,7 +41,7 @@ def test_what_is_saved_is_what_is_loaded(keep, tmp_path):
     assert loaded.seeds == [1, 2]
     assert loaded.notes == {"samples": 100}
     assert {"python", "conceptnb", "numpy"} <= set(loaded.versions)
-    assert set(loaded.code) == {"conceptnb.core.scores", "conceptnb.core.validation"}
+    assert set(loaded.code) == {"conceptnb.core.scores", "conceptnb.common.validation"}
     assert loaded.computed and loaded.cpu
     assert not changes(loaded.modules, loaded.code)
     assert results.names(tmp_path) == ["table"]

@@ -16,8 +16,8 @@ from conceptnb.core.design import EnvironmentDesign
 from conceptnb.core.distributions import GaussianMixture, acceptance_rate, information
 from conceptnb.core.scores import mcc, r2
 from conceptnb.steering.probes import orthogonal_probes
-from conceptnb.studies import steering_order
-from conceptnb.studies.steering_analysis import along_alpha, by_corpus
+from conceptnb.tables import steering_order
+from conceptnb.tables.steering_analysis import along_alpha, by_corpus
 
 pytestmark = pytest.mark.site
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from conceptnb.cli import main
+from conceptnb.commands.cli import main
 from conceptnb.steering.activations import collect_activations
 from conceptnb.steering.attention import find_heads
 from conceptnb.steering.intervention import Intervention

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from conceptnb.core.muon import Muon
+from conceptnb.common.muon import Muon
 from conceptnb.steering.activations import collect_activations
 from conceptnb.steering.generation import accuracy_by_source
 from conceptnb.steering.probes import fit_probes

@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from conceptnb import cli  # noqa: E402
+from conceptnb.commands import cli  # noqa: E402
 from conceptnb.core.problems import TABLE_1, draw_problem  # noqa: E402
 from conceptnb.studies import baseline_comparison as study  # noqa: E402
 

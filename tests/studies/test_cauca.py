@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from conceptnb.cli import main
+from conceptnb.commands.cli import main
 from conceptnb.studies.cauca import _bend, _Model, _run
 
 KINDS = ("linear", "location-scale")

@@ -7,7 +7,7 @@ pytest.importorskip("open_clip")
 from scipy.stats import ortho_group
 
 from conceptnb import results
-from conceptnb.cli import main
+from conceptnb.commands.cli import main
 from conceptnb.embeddings import clip, shapes3d
 from conceptnb.embeddings.clip import clip_training
 from conceptnb.studies import encoder_pairs as study

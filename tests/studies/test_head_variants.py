@@ -8,7 +8,7 @@ from scipy.special import log_softmax
 
 torch = pytest.importorskip("torch")
 
-from conceptnb import cli  # noqa: E402
+from conceptnb.commands import cli  # noqa: E402
 from conceptnb.core.problems import TABLE_1, draw_problem  # noqa: E402
 from conceptnb.learning.fitting import fit, oracle_loss, smallest_of_the_best  # noqa: E402
 from conceptnb.learning.heads import GeneralHead, TargetHead, TiedHead  # noqa: E402

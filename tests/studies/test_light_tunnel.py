@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from conceptnb import cli
+from conceptnb.commands import cli
 from conceptnb.core.planner import propose_design
 from conceptnb.studies import light_tunnel as study
 

@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
 
-from conceptnb import cli, results  # noqa: E402
+from conceptnb import results  # noqa: E402
+from conceptnb.commands import cli  # noqa: E402
 from conceptnb.core.design import EnvironmentDesign, paper_design  # noqa: E402
 from conceptnb.core.planner import propose_design, tree_design  # noqa: E402
 from conceptnb.core.problems import Setting  # noqa: E402
 from conceptnb.studies.limits_cells import Cell, cell_row, draw, sized_design  # noqa: E402
-from conceptnb.studies.limits_report import study_rows, study_table  # noqa: E402
 from conceptnb.studies.limits_studies import LIMITS  # noqa: E402
+from conceptnb.tables.limits_report import study_rows, study_table  # noqa: E402
 from conceptnb.theory.read_off import (  # noqa: E402
     peeling_order,
     read_valuations,

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from scipy.stats import differential_entropy
 
-from conceptnb import cli, results
+from conceptnb import results
+from conceptnb.commands import cli
 from conceptnb.embeddings.directions import separation
 from conceptnb.learning import ConceptLearner
-from conceptnb.studies import components_report
 from conceptnb.studies import components_without_labels as components
+from conceptnb.tables import components_report
 
 
 def independent(n=1200, seed=0, gaussian=False):

@@ -5,9 +5,9 @@ import pytest
 
 pytest.importorskip("torch")
 
+from conceptnb.common.intervals import interval_over_models
 from conceptnb.embeddings.directions import ConceptDirections
 from conceptnb.studies import steering_residual as study
-from conceptnb.studies.steering_over_models import interval_over_models
 
 
 def test_offsets_have_one_norm_and_only_ours_and_its_reverse_make_the_step(rng):

@@ -11,7 +11,7 @@ from tokenizers import ByteLevelBPETokenizer
 from transformers import PreTrainedTokenizerFast
 
 from conceptnb import results
-from conceptnb.cli import main
+from conceptnb.commands.cli import main
 from conceptnb.steering import small_model_training as training
 from conceptnb.steering.comparison import Fold, Settings
 from conceptnb.steering.small_model_training import Lesson, LessonPlan
@@ -19,9 +19,9 @@ from conceptnb.steering.small_models import small_models
 from conceptnb.steering.techniques import MASS_MEAN, TECHNIQUES, Training
 from conceptnb.steering.toy_corpora import CORPUS_KINDS
 from conceptnb.steering.truthfulqa import read_truthfulqa
-from conceptnb.studies import steering_analysis as analysis
 from conceptnb.studies import steering_subject as subjects
 from conceptnb.studies import steering_techniques as study
+from conceptnb.tables import steering_analysis as analysis
 from tests.steering.conftest import build
 
 CHOSEN = ("baseline", "random direction", MASS_MEAN, "steering matrix", "category oracle")

@@ -8,14 +8,14 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from conceptnb import cli  # noqa: E402
+from conceptnb.commands import cli  # noqa: E402
 from conceptnb.core.problems import TABLE_1, Setting, draw_problem  # noqa: E402
 from conceptnb.core.scores import mcc  # noqa: E402
 from conceptnb.learning.fitting import fit  # noqa: E402
 from conceptnb.learning.recipes import AUTHORS  # noqa: E402
 from conceptnb.studies import scored_fits  # noqa: E402
 from conceptnb.studies import synthetic_tables as study  # noqa: E402
-from conceptnb.studies.synthetic_report import (  # noqa: E402
+from conceptnb.tables.synthetic_report import (  # noqa: E402
     below_paper,
     comparison,
     outside_two_std,

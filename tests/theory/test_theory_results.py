@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from conceptnb import results
-from conceptnb.studies.runner import find_plan
+from conceptnb.results.runner import find_plan
 from conceptnb.studies.theory_tables import (
     check_violations,
     recover_nested,

@@ -15,7 +15,7 @@ from mdit_py_plugins.colon_fence import colon_fence_plugin
 from nbconvert.preprocessors import TagRemovePreprocessor
 from nbformat import NotebookNode
 
-from conceptnb.core.files import write_text
+from conceptnb.common.files import write_text
 from conceptnb.exercises.engine import NOT_ANSWERED
 from tools.book import pairs
 from tools.book.project import Project

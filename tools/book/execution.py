@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from conceptnb.core.files import write_text
+from conceptnb.common.files import write_text
 from tools.book import fingerprints
 from tools.book.project import Project
 

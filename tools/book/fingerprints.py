@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from conceptnb.core.files import tracked_files
+from conceptnb.common.files import tracked_files
 from tools.book.project import Project
 
 _BUILDER = Path(__file__).parent

@@ -11,7 +11,7 @@ from pathlib import Path
 import jupytext
 import nbformat
 
-from conceptnb.core.files import write_text
+from conceptnb.common.files import write_text
 from tools.book.project import Project
 
 _KEPT_METADATA = ("kernelspec", "execution", "mystnb")

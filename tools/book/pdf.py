@@ -11,7 +11,7 @@ from urllib.parse import unquote, urldefrag, urljoin
 
 from bs4 import BeautifulSoup, Tag
 
-from conceptnb.core.files import write_text
+from conceptnb.common.files import write_text
 from tools.book.project import Project
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from conceptnb.core.files import write_text
+from conceptnb.common.files import write_text
 from tools.book import execution, fingerprints, slides
 from tools.book.pages import api_pages, times_page
 from tools.book.project import Project

@@ -10,7 +10,7 @@ from urllib.parse import urljoin, urlsplit
 
 from bs4 import Tag
 
-from conceptnb.core.files import write_text
+from conceptnb.common.files import write_text
 from tools.book.pdf import read_page
 from tools.book.project import Project
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from open_clip.loss import ClipLoss
 from tqdm.auto import tqdm
 
-from conceptnb.core.muon import Muon
+from conceptnb.common.muon import Muon
 from conceptnb.embeddings.clip.batches import GROUP, Progress, draw_batch, open_attributes
 from conceptnb.embeddings.clip.small_clip import (
     SMALL_SIZE,

@@ -14,8 +14,8 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 
-from conceptnb.core.files import write_text
-from conceptnb.core.validation import as_count
+from conceptnb.common.files import write_text
+from conceptnb.common.validation import as_count
 from conceptnb.embeddings.clip.clip_models import SMALL_NAMES, ClipModel, load_clip
 from conceptnb.embeddings.clip.small_clip import SMALL_SIZE
 from conceptnb.embeddings.shapes3d.factors import (

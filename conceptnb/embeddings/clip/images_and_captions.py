@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from conceptnb.core.validation import Array, as_count
+from conceptnb.common.validation import Array, as_count
 from conceptnb.embeddings.arithmetic import unit, value_means
 from conceptnb.embeddings.clip.clip_models import ClipModel
 from conceptnb.embeddings.shapes3d.captions import captions

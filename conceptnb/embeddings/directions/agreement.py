@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from conceptnb.core.validation import Array, as_count, as_points
+from conceptnb.common.validation import Array, as_count, as_points
 from conceptnb.embeddings.directions.estimator import ConceptDirections, Method
 from conceptnb.embeddings.directions.evaluation import canonical_correlations, half_split
 from conceptnb.embeddings.directions.factor_report import FactorReport

@@ -19,8 +19,8 @@ from sklearn.utils.extmath import svd_flip
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from conceptnb.common.validation import Array
 from conceptnb.core.concepts import Concept
-from conceptnb.core.validation import Array
 from conceptnb.embeddings.directions.pairwise import (
     averaged_direction,
     check_labels,

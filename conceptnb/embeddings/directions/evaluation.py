@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import orth
 
-from conceptnb.core.validation import Array, as_points
+from conceptnb.common.validation import Array, as_points
 from conceptnb.embeddings.directions.pairwise import check_labels
 
 

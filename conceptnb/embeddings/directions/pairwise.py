@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.extmath import svd_flip
 
-from conceptnb.core.validation import Array, as_count, as_points
+from conceptnb.common.validation import Array, as_count, as_points
 
 _MOST_FOR_NEWTON = 256  # dimensions up to which Newton's method is the faster solver
 _PASSES = 10  # of the paper's code over all pairs

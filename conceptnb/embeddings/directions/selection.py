@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from conceptnb.core.validation import Array, as_count, as_points
+from conceptnb.common.validation import Array, as_count, as_points
 from conceptnb.embeddings.directions.estimator import ConceptDirections
 from conceptnb.embeddings.directions.evaluation import half_split, valuation_table
 from conceptnb.embeddings.directions.pairwise import check_labels

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from conceptnb.core.validation import Array
+from conceptnb.common.validation import Array
 from conceptnb.embeddings.arithmetic import unit
 from conceptnb.embeddings.sentences.grid import grid
 
@@ -51,7 +51,7 @@ def embed_sentences(
     untrained_seed : int, optional
         Seed of random weights in place of the model's, for a control.
     """
-    from conceptnb.core.sentence_bert import SentenceBert, packaged_model  # noqa: PLC0415
+    from conceptnb.common.sentence_bert import SentenceBert, packaged_model  # noqa: PLC0415
 
     name = str(packaged_model() if model is None else model)
     if untrained_seed is None:

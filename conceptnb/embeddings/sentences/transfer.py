@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import LeaveOneGroupOut
 
-from conceptnb.core.validation import Array, as_points
+from conceptnb.common.validation import Array, as_points
 from conceptnb.embeddings.arithmetic import nearest
 from conceptnb.embeddings.directions.estimator import ConceptDirections
 from conceptnb.embeddings.directions.evaluation import separation

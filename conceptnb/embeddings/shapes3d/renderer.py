@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import map_coordinates
 
-from conceptnb.core.validation import as_count
+from conceptnb.common.validation import as_count
 from conceptnb.embeddings.shapes3d.factors import (
     ORIENTATIONS,
     SCALES,

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from conceptnb.core.validation import Array, as_array, as_count
+from conceptnb.common.validation import Array, as_array, as_count
 from conceptnb.learning.data import check_environment
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from conceptnb.core.validation import Array, as_count, as_positive
+from conceptnb.common.validation import Array, as_count, as_positive
 from conceptnb.learning.baselines.networks import Budget, NetworkBaseline
 from conceptnb.learning.encoders import MLPEncoder
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from conceptnb.core.validation import Array, as_count
+from conceptnb.common.validation import Array, as_count
 from conceptnb.learning.baselines.baseline import Baseline
 from conceptnb.learning.encoders import MLPEncoder, StackedLinear
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from conceptnb.core.validation import Array
+from conceptnb.common.validation import Array
 from conceptnb.learning.baselines.networks import Budget, NetworkBaseline
 from conceptnb.learning.data import stack
 from conceptnb.learning.encoders import Encoder, LinearEncoder, MLPEncoder

@@ -1,0 +1,1 @@
+"""What ``conceptnb NAME`` does: one module per command, imported when it is called."""

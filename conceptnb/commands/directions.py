@@ -1,0 +1,134 @@
+"""``conceptnb directions``: labelled embeddings or images -> a report, and fitted directions."""
+
+import argparse
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from sklearn.decomposition import PCA
+
+from conceptnb.commands.learn import _fill, _numbers, _parse, _write
+from conceptnb.common.files import write_text
+from conceptnb.common.table_checks import load_rows, looks_like_index
+from conceptnb.common.table_files import read_table, require_columns
+from conceptnb.common.validation import Array
+from conceptnb.embeddings.own_images import (
+    check_factors,
+    fit_pixel_components,
+    learn_directions,
+    read_images,
+    save_directions,
+)
+from conceptnb.results.registry import STUDIES
+from conceptnb.results.runner import _refuse_missing, _refuse_outside
+
+_FILES = ("report.html", "directions.safetensors", "apply.py", "values.csv")
+_LARGEST = 4096  # pixels of an image's side
+_ENCODERS = [word for word in STUDIES["clip"]["paths"]["models"] if word not in ("small", "openai")]
+_FIRST = ("factor", "accuracy", "chance", "shuffled labels", "η²")  # columns that a phone shows
+
+
+def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
+    """Learn a direction for each factor; write report, directions, code that applies them."""
+    args = _parse(parser, words, _FILES)
+    names = args.factors or []
+    if len({*names}) < len(names):
+        raise ValueError(f"--factors {shlex.join(names)}: name each column once")
+    _refuse_outside("size", args.size, {"size": [1, _LARGEST]})
+    _refuse_missing("encoder", args.encoder, {"encoder": _ENCODERS})
+    odd, components = [], None
+    if args.data.is_dir():
+        Z, labels, components, read = _read_images(args)
+    else:
+        rows, labels, read = _read_embeddings(args)
+        Z, odd = rows.to_numpy(), _indices(rows, args.data)
+    report = learn_directions(Z, labels, embed=np.asarray, seed=args.seed)
+    report.warnings[:0] = odd
+    directions = {name: found.concept for name, found in report.factors.items()}
+    save_directions(directions, args.out / "directions.safetensors", components)
+    template = "apply_embeddings.txt" if args.data.is_file() else "apply_images.txt"
+    load = "from conceptnb.embeddings.clip import load_clip\n" if args.encoder else ""
+    new = f"NEW{args.data.suffix}"
+    code = _fill(template, embed=read, load=load, size=args.size, new=new)
+    first = next(iter(report.factors.values()))
+    values = labels.assign(half=np.where(np.isin(np.arange(len(Z)), first.test), "judged", "fit"))
+    for name, found in report.factors.items():
+        values[f"{name}, read"] = found.concept.predict(Z)
+        values[f"{name}, probability"] = found.concept.predict_proba(Z).max(axis=1).round(4)
+    write_text(args.out / "values.csv", values.to_csv(index=False))
+    from conceptnb.plotting.reports import valuations_by_value  # noqa: PLC0415 - matplotlib
+
+    alt = "Held-out valuations along the direction of each factor, by value. " + "; ".join(
+        f"{name}: share of variance between values {found.eta2:.2f}"
+        for name, found in report.factors.items()
+    )
+    return _write(
+        args.out,
+        _FILES,
+        "report_directions.html",
+        {
+            "summary": report.summary()[[*_FIRST, "values", "dimensions"]],
+            "figure": (valuations_by_value(report), alt),
+        },
+        title=f"Directions in {args.data.name}",
+        lead=f"{len(Z):,} rows in {Z.shape[1]} dimensions; {len(first.train):,} were learned from, "
+        f"and {len(first.test):,} others are judged.",
+        warnings=report.warnings,
+        none="No warning. That does not prove that a direction means its factor: what always goes "
+        "together with it is read as well.",
+        code=code,
+        command=shlex.join(["conceptnb", "directions", *words]),
+    )
+
+
+def _read_embeddings(args: argparse.Namespace) -> tuple[pd.DataFrame, pd.DataFrame, str]:
+    """Return embeddings, a row each, their labels, and code that reads new ones."""
+    for_images = {"encoder": args.encoder, "size": args.size, "file-column": args.file_column}
+    for option, value in for_images.items():
+        if value is not None:
+            raise ValueError(f"--{option} is for a folder of images, and {args.data} is a file")
+    rows, labels = load_rows(args.data), read_table(args.labels)
+    require_columns(labels, args.factors or [], args.labels)
+    if len(rows) != len(labels):
+        raise ValueError(
+            f"{args.data} has {len(rows)} rows and {args.labels} {len(labels)}: give a row of "
+            "labels for each embedding, in the same order"
+        )
+    chosen = labels[args.factors or list(labels)]
+    check_factors(chosen, f"{args.labels}, ")
+    named = f"[{list(rows)}]" if args.data.suffix.lower() in (".csv", ".parquet") else ""
+    code = f"load_rows(sys.argv[1]){named}.apply(pd.to_numeric).to_numpy(float)"
+    return _numbers(rows, args.data, None, ids=False), chosen, code
+
+
+def _indices(rows: pd.DataFrame, file: Path) -> list[str]:
+    """Return warnings of columns that are no dimensions of an embedding, but number its rows."""
+    one = np.zeros(len(rows), dtype=int)
+    return [
+        f"{name!r} looks like an index, a time or an identifier: it only numbers rows. Remove the "
+        f"column from {file.name}, or directions read the order of the rows."
+        for name, column in rows.items()
+        if looks_like_index(column.to_numpy(), one)
+    ]
+
+
+def _read_images(args: argparse.Namespace) -> tuple[Array, pd.DataFrame, PCA | None, str]:
+    """Return embeddings of images, labels, what made them of pixels, and code for new ones."""
+    images, labels = read_images(
+        args.data,
+        args.labels,
+        column=args.file_column or "file",
+        factors=args.factors,
+        size=args.size,
+    )
+    if args.encoder:
+        from conceptnb.embeddings.clip import load_clip  # noqa: PLC0415 - brings torch
+
+        embed = load_clip(args.encoder).embed_images
+        parts = [embed(images[i : i + 64]) for i in range(0, len(images), 64)]
+        code = f"load_clip({args.encoder!r}).embed_images(images)"
+        return np.concatenate(parts).astype(float), labels, None, code
+    components, Z = fit_pixel_components(images)
+    return Z, labels, components, "images.reshape(len(images), -1) / 255"

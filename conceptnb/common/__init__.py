@@ -1,0 +1,1 @@
+"""What no paper defines: validation, files, how users' tables are read, intervals."""

@@ -1,1 +1,0 @@
-"""What each command of ``conceptnb`` runs, one module a command."""

@@ -1,0 +1,1 @@
+"""Stored runs read for pages: data frames, the paper's numbers beside ours, the claims."""

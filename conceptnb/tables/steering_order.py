@@ -1,0 +1,155 @@
+"""Table 6 of a real model from its runs: the comparisons that `steering_real` has fixed.
+
+Intervals are over questions, averaged over splits: mean ± z standard errors of paired differences.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+from scipy.stats import norm
+
+from conceptnb.results.runner import Row
+from conceptnb.results.summarise import grouped
+from conceptnb.steering.techniques import CONTROLS, MASS_MEAN, MATRIX
+from conceptnb.tables.steering_analysis import (
+    _PAPER_ORDER,
+    BASELINE,
+    accuracy_at_choice,
+    accuracy_at_kl,
+    along_alpha,
+    table6_rows,
+)
+from conceptnb.tables.steering_over_models import difference_columns
+
+ORDER = _PAPER_ORDER
+"""The techniques of the paper's Table 6, in its order."""
+NEIGHBOURS = tuple((upper, lower) for lower, upper in pairwise(ORDER))
+"""Each technique and the one above it: does the paper's order hold?"""
+HEADLINE = ((MATRIX, MASS_MEAN),)
+WITH_CONTROLS = tuple(zip((MASS_MEAN, MATRIX), CONTROLS, strict=True))
+OTHER_MATRICES = tuple(
+    (name, MASS_MEAN) for name in ("matrix, TF-IDF", "matrix, centred", "matrix, optimised weights")
+)
+"""What `steering_real_matrices` compares at equal KL."""
+PEERS = {
+    "honest_llama, LLaMA-2-chat-7B": 0.09,
+    "honest_llama, LLaMA-2-chat-13B": 0.03,
+    "honest_llama, LLaMA-3-8B": 0.02,
+}
+"""Gain in MC1 per nat of KL in honest_llama's own replication (α = 15, K = 48)."""
+
+
+def table6_of_model(rows: Sequence[Row]) -> pd.DataFrame:
+    """Return each technique at its chosen α, with MC1 minus the unsteered model's, 95 %.
+
+    If there are several splits, ± is MC1's standard deviation over them.
+    """
+    start = accuracy_at_choice(rows, BASELINE)
+    several = len(_splits(rows)) > 1
+    shown = []
+    for entry in table6_rows(rows):
+        name = entry["technique"]
+        mean, low, high = _paired(accuracy_at_choice(rows, name), start)
+        shown.append(
+            {"technique": name, "α": entry["α"]}
+            | {"MC1": f"{entry['MC1'][0]:.3f}"}
+            | ({"±": f"{entry['MC1'][1]:.3f}"} if several else {})
+            | {title: f"{entry[title][0]:.3f}" for title in ("MC2", "CE", "KL")}
+            | {"MC1 gained": "" if name == BASELINE else f"{mean:+.3f} {_bracket(low, high, 3)}"}
+        )
+    return pd.DataFrame(shown).set_index("technique")
+
+
+def compared(
+    rows: Sequence[Row],
+    pairs: Sequence[tuple[str, str]],
+    *,
+    alpha: float | None = None,
+    kl: float | None = None,
+    among: slice | np.ndarray = slice(None),
+) -> pd.DataFrame:
+    """Return MC1 of the first technique of each pair minus that of the second, `among` questions.
+
+    The intervals of all pairs hold together with 95 % (Bonferroni). At equal KL each technique is
+    interpolated along its own α; one that stays below is taken at its strongest. The last column
+    has the difference in each split, if there are several.
+
+    Raises
+    ------
+    ValueError
+        If not one of `alpha` and `kl` is given.
+    """
+    if (alpha is None) == (kl is None):
+        raise ValueError("give alpha or kl, and not both")
+
+    def accuracy(method: str, rows: Sequence[Row]) -> np.ndarray:
+        if method == BASELINE:
+            return accuracy_at_choice(rows, BASELINE)[among]
+        if alpha is not None:
+            return _at(rows, method, alpha)[among]
+        assert kl is not None
+        return accuracy_at_kl(rows, method, kl)[among]
+
+    splits, shown = _splits(rows), []
+    for one, other in pairs:
+        mean, low, high = _paired(accuracy(one, rows), accuracy(other, rows), len(pairs))
+        each = [(accuracy(one, part) - accuracy(other, part)).mean() for part in splits]
+        shown.append(
+            {"technique": one, "minus": other}
+            | difference_columns(mean, low, high)
+            | ({"each split": ", ".join(f"{d:+.3f}" for d in each)} if len(each) > 1 else {})
+        )
+    return pd.DataFrame(shown).set_index("technique")
+
+
+def beside(rows: Sequence[Row], others: Sequence[Row]) -> list[Row]:
+    """Return the runs of Table 6 in the splits of `others`, whose techniques take their place."""
+    seeds, methods = {row["seed"] for row in others}, {row["method"] for row in others}
+    kept = [row for row in rows if row["seed"] in seeds and row["method"] not in methods]
+    return [*kept, *others]
+
+
+def gain_per_nat(rows: Sequence[Row], budget: float) -> pd.DataFrame:
+    """Return MC1 gained per nat of KL, at the strongest α within the budget; peers' below."""
+    start, shown = accuracy_at_choice(rows, BASELINE), []
+    for name in ORDER[1:]:
+        curve = along_alpha(rows, name)
+        points = zip(curve["kl_asked"], curve["alpha"], strict=True)
+        inside = [(kl, alpha) for kl, alpha in points if alpha > 0 and kl <= budget]
+        if not inside:
+            continue
+        kl, alpha = max(inside)
+        gain = np.array(_paired(_at(rows, name, alpha), start)) / kl
+        shown.append(
+            {"technique": name, "α": f"{alpha:g}", "KL": f"{kl:.3f}"}
+            | {"gain per nat": f"{gain[0]:+.2f}", "95 % interval": _bracket(gain[1], gain[2])}
+        )
+    shown += [
+        {"technique": name, "α": "15", "KL": "", "gain per nat": f"{gain:+.2f}"}
+        | {"95 % interval": ""}
+        for name, gain in PEERS.items()
+    ]
+    return pd.DataFrame(shown).set_index("technique")
+
+
+def _splits(rows: Sequence[Row]) -> list[list[Row]]:
+    return [part for _, part in sorted(grouped(rows, ["seed"]).items())]
+
+
+def _at(rows: Sequence[Row], method: str, alpha: float) -> np.ndarray:
+    here = [{**row, "alpha": alpha} for row in rows if row["method"] == method]
+    return accuracy_at_choice(here, method)
+
+
+def _paired(one: np.ndarray, other: np.ndarray, together: int = 1) -> tuple[float, float, float]:
+    """Return the mean difference and an interval; `together` of them hold with 95 %."""
+    difference = one - other
+    half = norm.ppf(1 - 0.025 / together) * difference.std(ddof=1) / np.sqrt(len(difference))
+    mean = float(difference.mean())
+    return mean, mean - float(half), mean + float(half)
+
+
+def _bracket(low: float, high: float, digits: int = 2) -> str:
+    return f"[{low:+.{digits}f}, {high:+.{digits}f}]"
