@@ -1,0 +1,82 @@
+"""The computed values of chapters, for text that is read where nothing was executed.
+
+An executed chapter knows what it glued. For a clone in which none has run yet, ``book/values.json``
+keeps what they were: ``python -m tools.book values`` writes it, a test of the site compares.
+"""
+
+import ast
+import json
+import re
+from pathlib import Path
+
+import nbformat
+
+from conceptnb.core.files import write_text
+from tools.book import execution
+from tools.book.project import Project
+
+_MIME = "application/papermill.record/text/plain"
+_USED = re.compile(r"\{glue:(?:text)?\}`([^`:]+)")
+
+
+class Values:
+    """What the chapters of a book have computed, as text."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._known = known(project)
+
+    def text(self, page: str, name: str, form: str = "") -> str:
+        """Return a value that a page shows; a link to the page where it is not known here."""
+        value = self._known.get(Path(page).name, {}).get(name)
+        if value is None:
+            return f"[(a value on the site)]({self._project.site_address}{page}.html)"
+        return format(float(value), form) if form else value
+
+
+def kept_in(project: Project) -> Path:
+    """Return the file that keeps the values."""
+    return project.root / "book" / "values.json"
+
+
+def used(source: str) -> set[str]:
+    """Return the names of the values that the text of a chapter shows."""
+    return set(_USED.findall(source))
+
+
+def computed(project: Project, chapter: Path) -> dict[str, str]:
+    """Return the values that an executed chapter has glued and shows in its text."""
+    shown = used(chapter.read_text(encoding="utf-8"))
+    path, found = execution.executed(project, chapter), {}
+    if shown and path.is_file():
+        for cell in nbformat.read(path, as_version=4).cells:
+            for output in cell.get("outputs", []):
+                name = output.get("metadata", {}).get("scrapbook", {}).get("name")
+                data = output.get("data", {})
+                said = data.get(_MIME, data.get("text/plain"))
+                if name and said is not None:
+                    found[name] = _unquoted(said)
+    return {name: found[name] for name in sorted(found.keys() & shown)}
+
+
+def known(project: Project) -> dict[str, dict[str, str]]:
+    """Return the values of all chapters: of those that have been executed here, else as kept."""
+    path = kept_in(project)
+    kept = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    values = {c.stem: computed(project, c) or kept.get(c.stem) for c in project.chapters}
+    return {stem: of_chapter for stem, of_chapter in values.items() if of_chapter}
+
+
+def keep(project: Project) -> Path:
+    """Write the values of the chapters that have been executed; keep those of the others."""
+    path = kept_in(project)
+    write_text(path, json.dumps(known(project), indent=1, ensure_ascii=False) + "\n")
+    return path
+
+
+def _unquoted(said: str) -> str:
+    """Return what a string or a number says, from its ``repr``."""
+    try:
+        return str(ast.literal_eval(said))
+    except (SyntaxError, ValueError):
+        return said
