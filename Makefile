@@ -19,8 +19,9 @@ setup:  ## make or refresh the environment in .venv (skipped when the lock has n
 book: setup  ## execute what is stale, build the site into _build/html
 	@$(RUN) -m tools.book book
 
-lab: setup  ## open the chapters as notebooks, to run and to change
-	@$(RUN) -m jupyterlab notebooks
+lab: setup  ## open a copy of the chapters as notebooks, yours to run and to change
+	@$(RUN) -m tools.book lab
+	@$(RUN) -m jupyterlab lab
 
 pdf: book  ## print the whole book into one PDF beside the site (needs Chromium)
 	@$(RUN) -m tools.book pdf
@@ -65,5 +66,5 @@ lock: setup  ## pin the newest versions that requirements.txt allows
 	@$(VENV)/bin/uv pip compile requirements.txt --universal --upgrade --python-version 3.11 \
 	    --no-header --no-annotate --no-emit-index-url --quiet --output-file requirements.lock
 
-clean:  ## remove everything generated, the environment included
-	rm -rf _build .executing .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
+clean:  ## remove what is generated, the environment included, and nothing that you worked on
+	@$(PYTHON) tools/clean.py

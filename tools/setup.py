@@ -68,7 +68,7 @@ def _set_up(environment: Path, asked: str, lock: int) -> None:
         if _install(environment, torch, lock):
             _write_stamp(environment, wanted)
             return
-    _name_what_was_added(environment)
+    name_what_was_added(environment)
     new = environment.with_name(f"{environment.name}.new")
     shutil.rmtree(new, ignore_errors=True)
     if importlib.util.find_spec("ensurepip") is None:
@@ -132,7 +132,7 @@ def _take_the_place(new: Path, environment: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _name_what_was_added(environment: Path) -> None:
+def name_what_was_added(environment: Path) -> None:
     """Say which packages of an environment that is made again are not the book's."""
     lines = _LOCK.read_text(encoding="utf-8").splitlines()
     ours = {_canonical(re.split(r"[=<>; ]", line)[0]) for line in lines} | _SET_UPS_OWN
@@ -143,7 +143,7 @@ def _name_what_was_added(environment: Path) -> None:
     }
     if added := sorted(there[name] for name in there.keys() - ours):
         print(
-            f"{environment.name} is made again, without what you added to it; to have that back:\n"
+            f"{environment.name} goes, and with it what you added; to have that in the next one:\n"
             f"  {environment.name}/bin/uv pip install {' '.join(added)}",
             flush=True,
         )

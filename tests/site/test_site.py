@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from importlib.resources import files
 from urllib.parse import quote_plus, unquote, urldefrag, urljoin, urlsplit
@@ -10,7 +11,8 @@ import pytest
 from bs4 import BeautifulSoup
 from pypdf import PdfReader
 
-from tools.book import pdf
+from tools.book import pdf, values
+from tools.book.labels import Labels
 
 pytestmark = pytest.mark.site
 
@@ -307,6 +309,30 @@ def test_numbers_are_the_chapters_and_never_those_of_the_paper(project, document
             words = number.get_text().replace("#", "").strip()
             if words and words != "Proof":
                 assert re.search(rf"\b{part}\.\d+\)?$", words), f"{page}: {words}"
+
+
+def test_plain_notebooks_number_everything_as_the_site_does(project, documents):
+    """`tools.book.labels` counts in the sources what Sphinx counts in its own way."""
+    labels = Labels(project)
+    wrong = []
+    for label in labels:
+        target = labels[label]
+        page, anchor = target.address.removeprefix(project.site_address).split("#")
+        place = documents[page].find(id=anchor)
+        said = place.get_text(" ", strip=True) if place else ""
+        if not place or (target.kind and target.name not in said.replace("Fig.", "Figure")):
+            wrong.append((label, target.name, said[:60]))
+    assert wrong == []
+
+
+def test_the_kept_values_are_what_the_chapters_compute(project):
+    """Where one differs, `python -m tools.book values` keeps today's."""
+    kept = json.loads(values.kept_in(project).read_text(encoding="utf-8"))
+    now = {k: v for c in project.chapters for k, v in values.computed(project, c).items()}
+    shown = {n for c in project.chapters for n in values.used(c.read_text(encoding="utf-8"))}
+    assert shown <= kept.keys()
+    words = {n: re.sub(r"[\d.,]+", "#", v) for n, v in (kept | now).items()}
+    assert {n: re.sub(r"[\d.,]+", "#", kept[n]) for n in shown} == {n: words[n] for n in shown}
 
 
 def test_an_address_that_does_not_exist_answers_with_the_404_page(site, browser):

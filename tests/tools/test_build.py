@@ -179,12 +179,36 @@ def test_drift_is_named(project, capsys):
     assert "notebooks/b.ipynb does not match b.md" in capsys.readouterr().out
 
 
-def test_an_ipynb_without_a_source_is_drift_too(project):
+def test_an_ipynb_without_a_source_is_drift_where_git_knows_it(project, capsys):
     orphan = project.root / "notebooks" / "c.ipynb"
-    orphan.write_text("{}", encoding="utf-8")
+    orphan.write_bytes((project.root / "notebooks" / "a.ipynb").read_bytes())
+    assert pairs.drifted(project) == {}, "a reader's own"
+    for command_line in (["init", "-q"], ["add", "notebooks"]):
+        subprocess.run(["git", *command_line], cwd=project.root, check=True)
+    own = orphan.with_name("my_experiment.ipynb")
+    own.write_bytes(orphan.read_bytes())
     assert pairs.drifted(project) == {orphan: None}
-    pairs.pair(project)
-    assert not orphan.exists()
+    assert command.main(["--root", str(project.root), "check"]) == 1
+    assert "`git rm` it" in capsys.readouterr().out
+    assert pairs.pair(project) == []
+    assert orphan.read_bytes() == own.read_bytes()
+
+
+def test_a_chapter_that_was_run_or_changed_is_left_as_it_is(project, capsys):
+    path = project.root / "notebooks" / "a.ipynb"
+    ran = json.loads(path.read_text(encoding="utf-8"))
+    ran["cells"][-1]["execution_count"] = 1
+    changed = json.loads(path.read_text(encoding="utf-8"))
+    changed["cells"][-1]["source"] = ["answer = 42"]
+    for theirs in (ran, changed):
+        path.write_text(json.dumps(theirs), encoding="utf-8")
+        project.write("a", text="New words.")
+        project.write("b", text="New words.")
+        assert command.main(["--root", str(project.root), "pair"]) == 1
+        assert "notebooks/a.ipynb was changed or run" in capsys.readouterr().err
+        assert json.loads(path.read_text(encoding="utf-8")) == theirs
+        assert "New words." in path.with_name("b.ipynb").read_text(encoding="utf-8")
+        assert stale(project) == ["a", "b"], "the book is made from the source"
 
 
 def test_a_chapter_outside_the_contents_is_named(project, capsys):

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from conceptnb.common.files import write_text
-from tools.book import fingerprints
+from tools.book import fingerprints, pairs
 from tools.book.project import Project
 
 _SECONDS_PER_CELL = 600
@@ -51,8 +51,10 @@ def execute(project: Project, workers: int = 2) -> list[Path]:
     # A settings file of its own keeps pytest from reading the project's.
     write_text(folder / "pytest.ini", "[pytest]\n")
     (folder / "notebooks").mkdir()
-    notebooks = [job.chapter.with_suffix(".ipynb") for job in jobs]
-    paths = [shutil.copy(notebook, folder / "notebooks") for notebook in notebooks]
+    paths = [folder / "notebooks" / f"{job.chapter.stem}.ipynb" for job in jobs]
+    for path, job in zip(paths, jobs, strict=True):  # from the source: readers run the .ipynb
+        source = job.chapter.read_text(encoding="utf-8")
+        write_text(path, pairs.to_text(pairs.to_notebook(source, project)))
     keeper = _Keeper(project, folder / "notebooks", {job.chapter.stem: job for job in jobs})
     parallel = ["-n", str(min(workers, len(jobs))), "--maxschedchunk", "1"]
     options = ["-c", str(folder / "pytest.ini"), "-p", "no:cacheprovider", "-q", "--no-header"]

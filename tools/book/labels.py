@@ -20,7 +20,8 @@ _CHAPTER = re.compile(r"notebooks/(\d+)_")
 _NOTES = "notebooks/notes/"
 _LABELLED = re.compile(
     r"^\((?P<place>[\w-]+)\)=\n+#+ (?P<heading>[^\n]*)"
-    r"|^(?P<fence>[`:]{3,})\{(?P<kind>[\w:-]+)\} *(?P<title>[^\n]*)\n(?P<options>(?:[ \t]*:[^\n]*\n)*)"
+    r"|^(?P<fence>[`:]{3,})\{(?P<kind>[\w:-]+)\} *(?P<title>[^\n]*)\n"
+    r"(?P<options>(?:[ \t]*:[^\n]*\n)*)"
     r"|^ {4}name: (?P<figure>[\w-]+)$"
     r"|\$\$(?P<mathematics>.*?)\$\$(?: *\((?P<equation>[\w:-]+)\))?",
     re.MULTILINE | re.DOTALL,
@@ -103,7 +104,9 @@ class Labels:
                 yield found["equation"], self._target(page, "Equation", found["equation"])
             elif found["fence"]:
                 kind = _kind(found["kind"])
-                options = yaml.safe_load(re.sub(r"^\s*:(.*?):", r"\1:", found["options"], flags=re.M))
+                options = yaml.safe_load(
+                    re.sub(r"^\s*:(.*?):", r"\1:", found["options"], flags=re.M)
+                )
                 label = (options or {}).get("label") or (options or {}).get("name")
                 if kind and label:
                     yield label, self._target(page, kind, label, found["title"])

@@ -4,7 +4,7 @@ The ``.ipynb`` holds no outputs, and one cell more than its source: the first on
 the book where the package is missing (on Colab). The same source always gives the same bytes.
 """
 
-import hashlib
+import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import jupytext
 import nbformat
 
 from conceptnb.common.files import write_text
+from tools.book.generated import cell_id, is_untouched
 from tools.book.project import Project
 
 _KEPT_METADATA = ("kernelspec", "execution", "mystnb")
@@ -42,35 +43,51 @@ def to_text(notebook: nbformat.NotebookNode) -> str:
     """Return a notebook as the text of its file: equal cells give equal bytes."""
     seen: Counter[str] = Counter()
     for cell in notebook.cells:
-        cell["id"] = _cell_id(cell["cell_type"] + cell["source"], seen)
+        cell["id"] = cell_id(cell["cell_type"] + cell["source"], seen)
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     return nbformat.writes(nbformat.from_dict(notebook), version=4) + "\n"
 
 
 def pair(project: Project) -> list[Path]:
-    """Write the ``.ipynb`` of every chapter whose pair differs; return those written."""
-    stale = drifted(project)
+    """Write the ``.ipynb`` of every chapter whose pair differs; return those written.
+
+    What a person has changed or run is nobody's to overwrite: it is left, and `kept` names it.
+    """
+    stale = {path: text for path, text in drifted(project).items() if text and _may_write(path)}
     for notebook, text in stale.items():
-        if text is None:
-            notebook.unlink()
-        else:
-            write_text(notebook, text)
+        write_text(notebook, text)
     return list(stale)
 
 
+def kept(project: Project) -> list[Path]:
+    """Return the notebooks that differ from their source because a person has been at work."""
+    return [path for path, text in drifted(project).items() if text and not _may_write(path)]
+
+
 def drifted(project: Project) -> dict[Path, str | None]:
-    """Return each ``.ipynb`` that is not what it has to be, with that; None is no file at all."""
+    """Return each ``.ipynb`` that is not what it has to be, with that; None is no file at all.
+
+    One without a source counts where git knows it; any other is somebody's own notebook.
+    """
     present = sorted((project.root / "notebooks").glob("*.ipynb"))
-    wanted: dict[Path, str | None] = dict.fromkeys(present)
-    for chapter in project.chapters:
-        notebook = to_notebook(chapter.read_text(encoding="utf-8"), project)
-        wanted[chapter.with_suffix(".ipynb")] = to_text(notebook)
+    sources = {chapter.with_suffix(".ipynb"): chapter for chapter in project.chapters}
+    orphans = _tracked(project.root, [path for path in present if path not in sources])
+    wanted: dict[Path, str | None] = dict.fromkeys(orphans)
+    for path, chapter in sources.items():
+        wanted[path] = to_text(to_notebook(chapter.read_text(encoding="utf-8"), project))
     there = {notebook: notebook.read_text(encoding="utf-8") for notebook in present}
     return {path: text for path, text in sorted(wanted.items()) if text != there.get(path, "")}
 
 
-def _cell_id(content: str, seen: Counter[str]) -> str:
-    """Return an identity that survives the insertion of cells before this one."""
-    digest = hashlib.sha256(content.encode()).hexdigest()[:8]
-    seen[digest] += 1
-    return digest if seen[digest] == 1 else f"{digest}-{seen[digest]}"
+def _may_write(notebook: Path) -> bool:
+    return not notebook.exists() or is_untouched(notebook)
+
+
+def _tracked(root: Path, files: list[Path]) -> list[Path]:
+    """Return the files of a checkout that git knows; none where there is no git."""
+    names = [path.relative_to(root).as_posix() for path in files]
+    command = ["git", "ls-files", "-z", "--", *names]
+    if not files or not (root / ".git").exists():
+        return []
+    listed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False).stdout
+    return [path for path, name in zip(files, names, strict=True) if name in listed.split("\0")]

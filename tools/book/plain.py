@@ -63,18 +63,22 @@ class Plain:
         """Return a directive in words."""
         words = _IN_WORDS.get(name, _IN_WORDS["prf:"] if name.startswith("prf:") else None)
         if words is None:
-            raise ValueError(f"{page}: the directive {{{name}}} has no plain form in directives.toml")
+            raise ValueError(
+                f"{page}: the directive {{{name}}} has no plain form in directives.toml"
+            )
         options = _OPTIONS.match(content)
-        assert options is not None  # it matches the empty string  # noqa: S101
+        assert options is not None  # it matches the empty string
         settings = yaml.safe_load(re.sub(r"^:(.*?):", r"\1:", options[0], flags=re.M)) or {}
         label = settings.get("label") or settings.get("name") or title
         kind = name.removeprefix("prf:").capitalize()
         inside = content[options.end() :]
+        body = inside.rstrip() if name == "code-block" else self.text(inside, page)
         return words.format(
             name=self.labels[label].name if label in self.labels else kind,
             title=self._inline(title, page),
             titled=f" ({self._inline(title, page)})" if title else "",
-            body=inside.rstrip() if name == "code-block" else self.text(inside, page),
+            body=body,
+            quoted=_quoted(body),
             alt=settings.get("alt", ""),
             **self._file(title, page),
         )
@@ -169,6 +173,12 @@ class Plain:
     @cached_property
     def _references(self) -> dict[str, Entry]:
         return dict(parse_file(self._project.root / "book" / "references.bib").entries)
+
+
+def _quoted(text: str) -> str:
+    """Return text as a quotation; an equation on one line, or Jupyter would take in the marks."""
+    text = re.sub(r"\$\$.*?\$\$", lambda found: " ".join(found[0].split()), text, flags=re.DOTALL)
+    return "\n".join(f"> {line}".rstrip() for line in text.splitlines())
 
 
 def _joined(page: str, target: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import nbformat
 
-from conceptnb.core.files import write_text
+from conceptnb.common.files import write_text
 from tools.book import execution
 from tools.book.project import Project
 
@@ -28,7 +28,7 @@ class Values:
 
     def text(self, page: str, name: str, form: str = "") -> str:
         """Return a value that a page shows; a link to the page where it is not known here."""
-        value = self._known.get(Path(page).name, {}).get(name)
+        value = self._known.get(name)
         if value is None:
             return f"[(a value on the site)]({self._project.site_address}{page}.html)"
         return format(float(value), form) if form else value
@@ -59,12 +59,14 @@ def computed(project: Project, chapter: Path) -> dict[str, str]:
     return {name: found[name] for name in sorted(found.keys() & shown)}
 
 
-def known(project: Project) -> dict[str, dict[str, str]]:
-    """Return the values of all chapters: of those that have been executed here, else as kept."""
+def known(project: Project) -> dict[str, str]:
+    """Return the values that chapters show: of those that have been executed here, else as kept."""
     path = kept_in(project)
     kept = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    values = {c.stem: computed(project, c) or kept.get(c.stem) for c in project.chapters}
-    return {stem: of_chapter for stem, of_chapter in values.items() if of_chapter}
+    shown = {n for c in project.chapters for n in used(c.read_text(encoding="utf-8"))}
+    for chapter in project.chapters:
+        kept |= computed(project, chapter)
+    return {name: kept[name] for name in sorted(shown & kept.keys())}
 
 
 def keep(project: Project) -> Path:
