@@ -8,7 +8,7 @@ what is below it. They load on first use: ``import conceptnb`` needs no torch an
 import importlib
 from types import ModuleType
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 __all__ = [  # noqa: RUF022 - in the order in which data flow
     "__version__",

@@ -322,6 +322,8 @@ def test_plain_notebooks_number_everything_as_the_site_does(project, documents):
         said = place.get_text(" ", strip=True) if place else ""
         if not place or (target.kind and target.name not in said.replace("Fig.", "Figure")):
             wrong.append((label, target.name, said[:60]))
+    terms = {term["id"] for term in documents["book/glossary.html"].select("dt[id]")}
+    wrong += [term for term, to in labels.terms.items() if to.split("#")[1] not in terms]
     assert wrong == []
 
 

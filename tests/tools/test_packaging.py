@@ -24,7 +24,7 @@ def test_the_wheel_holds_every_file_of_the_package(tmp_path):
         cwd=ROOT, capture_output=True, text=True, check=True,
     )  # fmt: skip
     listed_files = {name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()}
-    for name in (*listed_files, "pyproject.toml", "setup.py", "README.md", "LICENSE"):
+    for name in (*listed_files, "pyproject.toml", "setup.py", "README.md", "LICENSE", "LICENSE-text.md"):
         (tmp_path / "source" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / name, tmp_path / "source" / name)
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]

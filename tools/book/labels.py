@@ -5,6 +5,7 @@ from here, without a build; a test compares the two.
 """
 
 import re
+import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +13,6 @@ from functools import cached_property
 from pathlib import Path
 
 import yaml
-from docutils.nodes import make_id
 
 from tools.book.project import Project
 
@@ -89,10 +89,7 @@ class Labels:
         text = (self._project.root / "book" / "glossary.md").read_text(encoding="utf-8")
         page = self.address("book/glossary")
         terms = re.findall(r"^(?![`#:\s])(.+)$", text, re.MULTILINE)
-        return {
-            term.lower(): f"{page}#{anchor}" if (anchor := make_id(f"term-{term}")) else page
-            for term in terms
-        }
+        return {term.lower(): f"{page}#{_anchor(term)}" for term in terms}
 
     def _of_page(self, page: str, text: str) -> Iterator[tuple[str, Target]]:
         for found in _LABELLED.finditer(text):
@@ -124,6 +121,12 @@ def _kind(directive: str) -> str:
     if directive.startswith("prf:") and directive not in _NOT_NUMBERED:
         return directive.removeprefix("prf:").capitalize()
     return _NUMBERED.get(directive, "")
+
+
+def _anchor(term: str) -> str:
+    """Return the anchor that Sphinx gives to a term of the glossary."""
+    letters = unicodedata.normalize("NFKD", f"term-{term}").encode("ascii", "ignore").decode()
+    return re.sub(r"[^a-zA-Z0-9._]+", "-", " ".join(letters.split())).strip("-")
 
 
 def _heading(path: Path) -> str:
