@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tempfile
 import venv
+from collections.abc import Callable
 from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parent.parent
@@ -18,7 +19,7 @@ reveal_type(Concept(A=[[1.0]], b=[0.0]).dim)
 
 def main(arguments: list[str]) -> None:
     """Run one of the steps."""
-    steps = {"check": check, "try": try_file, "notes": notes}
+    steps: dict[str, Callable[..., None]] = {"check": check, "try": try_file, "notes": notes}
     if not arguments or arguments[0] not in steps:
         sys.exit(f"usage: python tools/release.py {{{','.join(steps)}}} ...")
     steps[arguments[0]](*arguments[1:])

@@ -15,6 +15,7 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+LICENCES = ("LICENSE", "LICENSE-text.md")
 
 
 @pytest.mark.slow
@@ -24,7 +25,14 @@ def test_the_wheel_holds_every_file_of_the_package(tmp_path):
         cwd=ROOT, capture_output=True, text=True, check=True,
     )  # fmt: skip
     listed_files = {name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()}
-    for name in (*listed_files, "pyproject.toml", "setup.py", "README.md", "LICENSE", "LICENSE-text.md"):
+    for name in (
+        *listed_files,
+        "pyproject.toml",
+        "setup.py",
+        "README.md",
+        "LICENSE",
+        "LICENSE-text.md",
+    ):
         (tmp_path / "source" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / name, tmp_path / "source" / name)
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]

@@ -90,7 +90,8 @@ def _link_the_page(cells: list[NotebookNode], plain: Plain, page: str) -> None:
 
 def _fold_solutions(cells: list[NotebookNode]) -> Iterator[NotebookNode]:
     """Yield the cells with each solution, text and code, in one cell that opens on a click."""
-    summary, body = "", []
+    summary = ""
+    body: list[str] = []
 
     def folded() -> Iterator[NotebookNode]:
         if body:

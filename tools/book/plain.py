@@ -55,7 +55,8 @@ class Plain:
                 continue
             start, end = token.map
             yield "", self._inline("\n".join(lines[done:start]), page)
-            yield directive["name"], self._said(*directive.groups(), token.content, page)
+            name, title = directive["name"], directive["title"]
+            yield name, self._said(name, title, token.content, page)
             done = end
         yield "", self._inline("\n".join(lines[done:]), page)
 
