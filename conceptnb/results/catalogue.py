@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from datetime import date
 
 from conceptnb import results
-from conceptnb.results.provenance import changes
 
-_NAMED = 6  # of the changed modules and files; the rest is counted
+BUDGET = 600.0
+"""CPU seconds that ``conceptnb results verify`` takes, if nothing else is asked for."""
 
 
 def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
-    """List the tables, or measure their spread; return 1 where one is stale."""
+    """List the tables, verify them, or measure their spread; return 1 where one does not hold."""
+    if list(words[:1]) == ["verify"]:
+        return _verify(_verify_parser(parser).parse_args(words[1:]))
     args = parser.parse_args(words)
     names = args.names or results.names()
     if args.spread:
@@ -23,30 +25,62 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
             kept = dataclasses.replace(found, spread=_measure_spread(found))
             print(f"wrote {results.save(kept, results.folder() / f'{name}.json')}", flush=True)
         return 0
-    stale = False
-    for name in names:
-        found = results.load(name)
-        changed = changes(found.modules, found.code)
-        stale = stale or bool(changed)
-        print(_described(found, changed))
-    return int(stale)
+    found = [results.load(name) for name in names]
+    for table in found:
+        print(_described(table))
+    return int(any(table.state()[0] in ("unverified", "broken") for table in found))
 
 
-def _described(result: results.Result, changed: list[str]) -> str:
-    """Return two lines on a table: what has changed, and its command, seeds, processor and age.
+def _verify_parser(outer: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="conceptnb results verify",
+        description="Compute single runs of tables by the last verified commit and by this tree, "
+        "on this machine, compare them, and append what was seen to each table's ledger.",
+        allow_abbrev=False,
+    )
+    parser.error = outer.error  # type: ignore[method-assign] # the one line of the command line
+    parser.add_argument("names", nargs="*", metavar="NAME", help="tables; by default all")
+    parser.add_argument("--budget", type=float, default=BUDGET, help="CPU seconds of both sides")
+    parser.add_argument("--against", metavar="COMMIT", help="by default the last verified commit")
+    parser.add_argument(
+        "--all", action="store_true", help="also current tables: a tenth of their strata, each week"
+    )
+    parser.add_argument("--whole", action="store_true", help="with --all: every stratum")
+    return parser
+
+
+def _verify(args: argparse.Namespace) -> int:
+    from conceptnb.results.verify import verify  # noqa: PLC0415 - brings the studies
+
+    if not args.budget > 0:
+        raise ValueError(f"--budget {args.budget:g}: give CPU seconds, such as {BUDGET:g}")
+    held = verify(
+        args.names or results.names(),
+        args.budget,
+        lambda line: print(line, flush=True),
+        against=args.against,
+        everything=args.all,
+        whole=args.whole,
+    )
+    return int(not held)
+
+
+def _described(result: results.Result) -> str:
+    """Return two lines on a table: its state and why, and its command, seeds, processor and age.
 
     A table that a study has computed is compared on other processors only once its spread is known.
     """
-    more = f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
-    state = f"STALE: {', '.join(changed[:_NAMED])}{more}" if changed else "current"
+    state = ": ".join(result.state())
     if not result.spread and result.command.startswith("conceptnb reproduce"):
         state += f", spread not measured: `conceptnb results --spread {result.name}`"
     try:
-        age = f"{(date.today() - date.fromisoformat(result.computed)).days} days ago"
+        days = (date.today() - date.fromisoformat(result.computed.date)).days
+        age = f"{days} day{'s' * (days != 1)} ago"
     except ValueError:
         age = "on an unrecorded day"
     seeds = f"{len(result.seeds)} seed" + ("s" if len(result.seeds) != 1 else "")
     return (
         f"{result.name}: {state}\n    {result.command}; {seeds}, {len(result.runs)} runs, "
-        f"{result.cpu_seconds:,.0f} CPU-s on {result.cpu or 'an unrecorded processor'}, {age}"
+        f"{result.cpu_seconds:,.0f} CPU-s on {result.computed.cpu or 'an unrecorded processor'}, "
+        f"{age}"
     )

@@ -1,19 +1,14 @@
 """What a computed table depends on: the import closure of its code, with the data it reads.
 
 Every import of this package is followed, lazy ones included, through re-exports to the module that
-defines a name. A module counts by its syntax tree without docstrings, checks, and functions that no
-code which counts names anywhere: it cannot have called them. A data file counts by its bytes.
-
-A *check* is an ``if`` that does nothing but raise ValueError or TypeError, on a condition without
-side effects. Runs that were stored have passed every check of then, so a check that is changed or
-taken away cannot have changed a number, and one that is added can only stop a run, which the tests
-that compute samples again would see. Where a module of the closure catches such errors and goes on,
-that does not hold, and checks count.
+defines a name. A module counts by its syntax tree without docstrings, a data file by its bytes. The
+hash says what to check, and no more: whether a change moved a number is seen by computing it again,
+see `conceptnb.results.verify`.
 """
 
 import ast
 import hashlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -27,13 +22,6 @@ _SET_ASIDE = (
     "conceptnb.commands",
 )
 """What stores, draws and schedules: it computes no number of a table."""
-_FUNCTIONS = {
-    *("abs", "all", "any", "enumerate", "float", "frozenset", "getattr", "hasattr", "int"),
-    *("isinstance", "len", "max", "min", "set", "sorted", "str", "sum", "tuple", "type"),
-}
-"""Functions that a check may call, beside those of `np` and `math`."""
-_METHODS = {"all", "any", "max", "min", "sum"}
-"""Methods, of arrays, that a check may call."""
 
 
 def closure(modules: Sequence[str], root: Path = _ROOT) -> dict[str, str]:
@@ -51,13 +39,19 @@ def closure(modules: Sequence[str], root: Path = _ROOT) -> dict[str, str]:
     return dict(_closure(tuple(modules), root, _state(root)))
 
 
-def changes(modules: Sequence[str], code: dict[str, str], root: Path = _ROOT) -> list[str]:
-    """Return what differs now from the `code` that `closure` returned then, by name."""
-    gone = [name for name in modules if _file(name, root) is None]
-    if gone or not modules:
-        return gone or ["no code is recorded"]
-    now = closure(modules, root)
-    return sorted(name for name in now.keys() | code.keys() if now.get(name) != code.get(name))
+def code_of(modules: Sequence[str], root: Path = _ROOT) -> str:
+    """Return one hash of the closure of `modules`; empty where one of them is not there.
+
+    Parameters
+    ----------
+    modules : sequence of str
+        Full names, such as ``"conceptnb.core.scores"``.
+    root : Path
+        The folder that holds the package.
+    """
+    if not modules or any(_file(name, root) is None for name in modules):
+        return ""
+    return _short_hash(repr(sorted(closure(modules, root).items())).encode())
 
 
 @lru_cache(maxsize=64)
@@ -75,11 +69,8 @@ def _closure(modules: tuple[str, ...], root: Path, state: int) -> dict[str, str]
         waiting += _imports(name, root)
         for path in _data_of(file):
             data[path.relative_to(root).as_posix()] = _short_hash(path.read_bytes())
-    unnamed = _never_named([tree for name, tree in trees.items() if name not in modules], trees)
-    checks_count = any(_goes_on_after_a_check(tree) for tree in trees.values())
     code = {
-        name: _short_hash(repr(_what_counts(tree, checks_count, unnamed)).encode())
-        for name, tree in trees.items()
+        name: _short_hash(repr(_what_counts(tree)).encode()) for name, tree in trees.items()
     }
     return dict(sorted((code | data).items()))
 
@@ -104,82 +95,20 @@ def _file(name: str, root: Path) -> Path | None:
     return None
 
 
-def _what_counts(value: object, checks_count: bool, left_out: Collection[object]) -> object:
+def _what_counts(value: object) -> object:
     """Return a syntax tree as nested tuples, the same in all versions of Python."""
     if isinstance(value, ast.AST):
-        fields = ((k, _what_counts(v, checks_count, left_out)) for k, v in ast.iter_fields(value))
+        fields = ((k, _what_counts(v)) for k, v in ast.iter_fields(value))
         return type(value).__name__, *(field for field in fields if field[1] not in (None, ()))
     if isinstance(value, list):
-        kept = (v for v in value if not _is_text(v) and (checks_count or not _is_check(v)))
-        return tuple(_what_counts(v, checks_count, left_out) for v in kept if v not in left_out)
+        return tuple(_what_counts(v) for v in value if not _is_text(v))
     return None if value is None else repr(value)
-
-
-def _never_named(called: Sequence[ast.Module], trees: Mapping[str, ast.Module]) -> set[ast.AST]:
-    """Return the plain functions of `called` that no code which counts names, themselves apart."""
-    unnamed = {
-        node
-        for tree in called
-        for node in tree.body
-        if isinstance(node, ast.FunctionDef) and not node.decorator_list
-    }
-    counts: list[ast.stmt] = [n for tree in trees.values() for n in tree.body if n not in unnamed]
-    while counts:
-        parts = [part for node in counts for part in ast.walk(node)]
-        named = {value for part in parts for _, value in ast.iter_fields(part) if _is_name(value)}
-        counts = [node for node in unnamed if node.name in named]
-        unnamed -= set(counts)
-    return set(unnamed)
-
-
-def _is_name(value: object) -> bool:
-    return isinstance(value, str) and value.isidentifier()
 
 
 def _is_text(node: object) -> bool:
     """Whether a node is a docstring, or another string that stands alone."""
     match node:
         case ast.Expr(value=ast.Constant(value=str())):
-            return True
-    return False
-
-
-def _is_check(node: object) -> bool:
-    match node:
-        case ast.If(test=test, body=[ast.Raise(exc=ast.Call(func=ast.Name(id=error)))], orelse=[]):
-            return error in ("ValueError", "TypeError") and all(map(_is_pure, ast.walk(test)))
-    return False
-
-
-def _is_pure(node: ast.AST) -> bool:
-    match node:
-        case ast.NamedExpr() | ast.Await() | ast.Yield() | ast.YieldFrom():
-            return False
-        case ast.Call(func=ast.Name(id=function)):
-            return function in _FUNCTIONS
-        case ast.Call(func=function):
-            called = ast.unparse(function)
-            numeric = called.startswith(("np.", "math.")) and "random" not in called
-            return numeric or (isinstance(function, ast.Attribute) and function.attr in _METHODS)
-    return True
-
-
-def _goes_on_after_a_check(tree: ast.Module) -> bool:
-    """Whether code catches ValueError or TypeError, and raises nothing then."""
-    wide = {"ValueError", "TypeError", "Exception", "BaseException"}
-    for node in ast.walk(tree):
-        match node:
-            case ast.ExceptHandler(body=[*_, ast.Raise()]):
-                continue
-            case ast.ExceptHandler(type=None):
-                return True
-            case ast.ExceptHandler(type=ast.expr() as caught):
-                inside = ast.walk(caught)
-            case ast.Call(func=ast.Name(id="suppress") | ast.Attribute(attr="suppress")):
-                inside = ast.walk(node)
-            case _:
-                continue
-        if wide & {part.id for part in inside if isinstance(part, ast.Name)}:
             return True
     return False
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from conceptnb import results
 from conceptnb.results.runner import Row, Sample, find_plan
-from conceptnb.results.store import _cpu_info
+from conceptnb.results.store import cpu_info
 from conceptnb.results.summarise import grouped
 
 _KERNELS = {"Haswell": "avx2", "SkylakeX": "avx512f", "Prescott": "pni"}
@@ -31,7 +31,7 @@ def _measure_spread(result: results.Result) -> dict[str, Any]:
     make, half a standard error of the seeds, and the rounding of stored numbers.
     """
     sample = _sample(result.name, result.command)
-    flags = _cpu_info().get("flags", "").split()
+    flags = cpu_info().get("flags", "").split()
     used = [name for name, flag in _KERNELS.items() if flag in flags]
     by_kernel = {name: _rows_under(name, result) for name in ["", *used]}
     columns = []

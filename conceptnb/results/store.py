@@ -3,6 +3,7 @@
 import html
 import json
 import platform
+import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
@@ -16,12 +17,14 @@ from threadpoolctl import threadpool_info
 from conceptnb import __version__
 from conceptnb.common.files import write_text
 from conceptnb.results import paper
-from conceptnb.results.provenance import changes, closure
+from conceptnb.results.ledger import Computed, Verified, marks_of, state_of
+from conceptnb.results.provenance import code_of
 from conceptnb.results.show import Table
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
 _SHIPPED = Path(__file__).with_name("tables")  # of an installed package: see setup.py
 _SHOWN_ROWS = 15  # more than the paper's longest table has; the file holds them all
+_DOUBTED = ("unverified", "broken")
 _VERSIONS = ("numpy", "scipy", "scikit-learn", "torch", "open_clip_torch", "transformers")
 
 
@@ -36,22 +39,27 @@ class Result:
     """What computes it again, as one would type it."""
     seeds: list[int]
     """The seeds over which means and deviations are taken."""
-    cpu_seconds: float
-    versions: dict[str, str]
-    """Of Python, the package and the libraries under it."""
+    computed: Computed
+    """What computed it; written once."""
     runs: list[dict[str, Any]] = field(default_factory=list)
     """What the rows summarise: one dict per run, each with its seed."""
-    modules: list[str] = field(default_factory=list)
-    """The modules that computed it, from which the import closure starts."""
-    code: dict[str, str] = field(default_factory=dict)
-    """That closure: every module and data file behind the numbers, with its hash."""
-    cpu: str = ""
-    computed: str = ""
-    """The day, as ``YYYY-MM-DD``."""
+    marks: str = ""
+    """The digest of the runs, see `conceptnb.results.ledger.marks_of`."""
+    verified: list[Verified] = field(default_factory=list)
+    """What has been seen of it since, in the order of time."""
     notes: dict[str, Any] = field(default_factory=dict)
     """Sizes, settings, what is synthetic; ``paper_table`` names the table that it stands beside."""
     spread: dict[str, Any] = field(default_factory=dict)
     """How far the sampled runs move, see `conceptnb.results.spread`; empty until measured."""
+
+    @property
+    def cpu_seconds(self) -> float:
+        """What it took to compute."""
+        return self.computed.cpu_seconds
+
+    def state(self) -> tuple[str, str]:
+        """Return "current", "verified", "moved", "unverified" or "broken", and why."""
+        return state_of(self.computed, self.verified, self.runs, self.marks)
 
 
 def save(result: Result, path: Path) -> Path:
@@ -85,25 +93,48 @@ def with_provenance(
         name=name,
         rows=[dict(row) for row in rows],
         runs=[dict(run) for run in runs],
+        marks=marks_of(runs),
         command=command,
-        modules=sorted(modules),
-        code=closure(modules),
+        computed=Computed(**signed(modules, cpu_seconds)),
         seeds=[int(seed) for seed in seeds],
-        cpu_seconds=round(float(cpu_seconds), 1),
-        cpu=_processor(),
-        computed=date.today().isoformat(),
-        versions=_versions(),
         notes=dict(notes or {}),
     )
 
 
+def signed(modules: Sequence[str], cpu_seconds: float) -> dict[str, Any]:
+    """Return what an entry of the ledger says of today's code and machine: see `Computed`.
+
+    Raises ValueError where a module is not there, or none is named.
+    """
+    code = code_of(modules)
+    if not code:
+        raise ValueError(f"modules: {', '.join(modules) or 'none'}: name modules that are there")
+    return {
+        "commit": _commit(),
+        "modules": sorted(modules),
+        "code": code,
+        "versions": _versions(),
+        "cpu": _processor(),
+        "date": date.today().isoformat(),
+        "cpu_seconds": round(float(cpu_seconds), 1),
+    }
+
+
+def _commit() -> str:
+    words = ["git", "rev-parse", "HEAD"]
+    with suppress(OSError):
+        done = subprocess.run(words, cwd=_CHECKOUT, capture_output=True, text=True, check=False)
+        return done.stdout.strip()
+    return ""
+
+
 def _processor() -> str:
-    name = _cpu_info().get("model name", platform.processor() or platform.machine())
+    name = cpu_info().get("model name", platform.processor() or platform.machine())
     kernels = {pool.get("architecture") for pool in threadpool_info()} - {None}
     return f"{name} ({', '.join(sorted(map(str, kernels)))})" if kernels else name
 
 
-def _cpu_info() -> dict[str, str]:
+def cpu_info() -> dict[str, str]:
     """Return what Linux says of a processor, such as its ``flags``; nothing elsewhere."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.is_file() else []
@@ -132,8 +163,10 @@ def read(path: Path) -> Result:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         known = {f.name for f in fields(Result)}
+        content["computed"] = Computed(**content["computed"])
+        content["verified"] = [Verified(**entry) for entry in content.get("verified", ())]
         return Result(**{key: value for key, value in content.items() if key in known})
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, AttributeError, KeyError) as error:
         raise ValueError(f"{path} is no computed table ({error}): compute it again") from None
 
 
@@ -175,12 +208,21 @@ def _html(result: Result) -> str:
         f"<code>{html.escape(result.command)}</code>",
         f"{len(result.seeds)} seeds" if len(result.seeds) != 1 else "1 seed",
         f"{result.cpu_seconds:,.0f} CPU seconds",
-        html.escape(result.cpu),
-        ", ".join(f"{library} {number}" for library, number in result.versions.items()),
+        html.escape(result.computed.cpu),
+        ", ".join(f"{library} {n}" for library, n in result.computed.versions.items()),
+        f"commit {result.computed.commit[:7]}" if result.computed.commit else "",
+        _doubt(result),
     ]
-    if changes(result.modules, result.code):
-        facts.append("<strong>computed by an earlier version of the code</strong>")
+    facts = [fact for fact in facts if fact]
     return f'<div class="computed">{table}<p class="provenance">{" · ".join(facts)}</p></div>'
+
+
+def _doubt(result: Result) -> str:
+    """Return what a page says of a table that today's code does not give to the last bit."""
+    state, why = result.state()
+    if state == "moved":
+        return f"<strong>computed on {result.computed.date}; by today's code {why}</strong>"
+    return f"<strong>{state}: {html.escape(why)}</strong>" if state in _DOUBTED else ""
 
 
 def folder() -> Path:

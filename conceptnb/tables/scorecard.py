@@ -11,7 +11,6 @@ import pandas as pd
 from conceptnb import results
 from conceptnb.common.intervals import interval_over_models
 from conceptnb.results import paper
-from conceptnb.results.provenance import changes
 from conceptnb.results.runner import Row
 from conceptnb.results.show import Table
 from conceptnb.results.summarise import grouped
@@ -51,7 +50,7 @@ def files() -> pd.DataFrame:
                 "rows": f"{len(stored.rows):,}",
                 "seeds": str(len(stored.seeds)),
                 "CPU seconds": f"{stored.cpu_seconds:,.0f}",
-                "code": "earlier" if changes(stored.modules, stored.code) else "current",
+                "state": stored.state()[0],
             }
         )
     return pd.DataFrame(rows)
