@@ -8,7 +8,7 @@ export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab book pdf test unit quick lint bench pair student lecturer serve links lock clean
+.PHONY: help setup lab book pdf test unit quick lint bench verify release pair student lecturer serve links lock clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,14 @@ lint: setup  ## ruff, mypy, and which part imports which
 	@$(VENV)/bin/lint-imports --no-cache --no-logo
 
 bench: setup  ## ratios of CPU time, measured side by side, into results/benchmarks.json
+	@$(RUN) -m benchmarks
+
+verify: setup  ## compute runs of tables whose code has changed, by both versions, and compare
+	@$(RUN) -m conceptnb results verify
+
+release: setup  ## compute again what has moved, then check every stratum of every table
+	@$(RUN) -m conceptnb results renew
+	@$(RUN) -m conceptnb results verify --all --whole --budget 36000
 	@$(RUN) -m benchmarks
 
 pair: setup  ## generate notebooks/*.ipynb from the .md that people edit

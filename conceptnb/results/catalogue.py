@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import shlex
 from collections.abc import Sequence
 from datetime import date
 
@@ -15,6 +16,8 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     """List the tables, verify them, or measure their spread; return 1 where one does not hold."""
     if list(words[:1]) == ["verify"]:
         return _verify(_verify_parser(parser).parse_args(words[1:]))
+    if list(words[:1]) == ["renew"]:
+        return _renew(words[1:] or results.names())
     args = parser.parse_args(words)
     names = args.names or results.names()
     if args.spread:
@@ -25,10 +28,10 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
             kept = dataclasses.replace(found, spread=_measure_spread(found))
             print(f"wrote {results.save(kept, results.folder() / f'{name}.json')}", flush=True)
         return 0
-    found = [results.load(name) for name in names]
-    for table in found:
+    tables = [results.load(name) for name in names]
+    for table in tables:
         print(_described(table))
-    return int(any(table.state()[0] in ("unverified", "broken") for table in found))
+    return int(any(table.state()[0] in ("unverified", "broken") for table in tables))
 
 
 def _verify_parser(outer: argparse.ArgumentParser) -> argparse.ArgumentParser:
@@ -63,6 +66,18 @@ def _verify(args: argparse.Namespace) -> int:
         whole=args.whole,
     )
     return int(not held)
+
+
+def _renew(names: Sequence[str]) -> int:
+    """Compute again the tables that have moved, each by the command that its file records."""
+    from conceptnb.results.runner import reproduce  # noqa: PLC0415 - brings the studies
+
+    for name in names:
+        if results.load(name).state()[0] == "moved":
+            words = shlex.split(results.load(name).command)[2:]
+            print(f"{name}: {shlex.join(words)}", flush=True)
+            reproduce(words[0], words[1:])
+    return 0
 
 
 def _described(result: results.Result) -> str:

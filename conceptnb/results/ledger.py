@@ -168,18 +168,24 @@ def state_of(
     root : Path
         The folder that holds the package whose code counts as today's.
     """
+    last = verified[-1] if verified else computed
     if spoilt := changed_runs(runs, marks):
         return "broken", f"changed since it was computed: {spoilt[0]}"
-    entries = [computed, *verified]
-    last = entries[-1]
     if isinstance(last, Verified) and last.how == "outside":
         return "broken", "; ".join(last.named[:2]) or "outside the spread"
-    if last.code != code_of(last.modules, root):
-        return "unverified", f"its code has changed since {last.commit[:7] or last.date}"
-    if other := _other_versions(last.versions, root):
-        return "unverified", f"{other}: not yet compared"
+    changed = last.code != code_of(last.modules, root)
+    other = _other_versions(last.versions, root)
+    if changed or other:
+        why = f"its code has changed since {last.commit[:7] or last.date}" if changed else other
+        return "unverified", why
+    return _trusted(computed, verified)
+
+
+def _trusted(computed: Computed, verified: Sequence[Verified]) -> tuple[State, str]:
+    """Return the state of a table whose last entry is of today's code."""
     if not verified:
         return "current", f"computed on {computed.date}"
+    last = verified[-1]
     done = {name for entry in verified if entry.code == last.code for name in entry.strata}
     seen = f"{len(done)} of {max(entry.of for entry in verified)} strata"
     if any(entry.how == "within" for entry in verified):

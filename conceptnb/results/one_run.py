@@ -5,6 +5,7 @@ line of standard input is a job, a line of standard output its answer.
 """
 
 import contextlib
+import importlib
 import importlib.util
 import json
 import random
@@ -17,10 +18,10 @@ from typing import Any
 def _find_plan(tree: Path, name: str) -> Any:
     command = json.loads((tree / "results" / f"{name}.json").read_text(encoding="utf-8"))["command"]
     try:
-        from conceptnb.results.runner import find_plan  # noqa: PLC0415 - of the tree
+        runner = importlib.import_module("conceptnb.results.runner")
     except ImportError:
-        from conceptnb.studies.runner import find_plan  # noqa: PLC0415 - before November 2026
-    return find_plan(name, command)
+        runner = importlib.import_module("conceptnb.studies.runner")  # before 25 November 2026
+    return runner.find_plan(name, command)
 
 
 def _own_strata() -> ModuleType:

@@ -69,9 +69,7 @@ def _closure(modules: tuple[str, ...], root: Path, state: int) -> dict[str, str]
         waiting += _imports(name, root)
         for path in _data_of(file):
             data[path.relative_to(root).as_posix()] = _short_hash(path.read_bytes())
-    code = {
-        name: _short_hash(repr(_what_counts(tree)).encode()) for name, tree in trees.items()
-    }
+    code = {name: _short_hash(repr(_what_counts(tree)).encode()) for name, tree in trees.items()}
     return dict(sorted((code | data).items()))
 
 

@@ -44,7 +44,7 @@ class Result:
     runs: list[dict[str, Any]] = field(default_factory=list)
     """What the rows summarise: one dict per run, each with its seed."""
     marks: str = ""
-    """The digest of the runs, see `conceptnb.results.ledger.marks_of`."""
+    """The digest of the runs (of rows without runs), see `conceptnb.results.ledger.marks_of`."""
     verified: list[Verified] = field(default_factory=list)
     """What has been seen of it since, in the order of time."""
     notes: dict[str, Any] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class Result:
 
     def state(self) -> tuple[str, str]:
         """Return "current", "verified", "moved", "unverified" or "broken", and why."""
-        return state_of(self.computed, self.verified, self.runs, self.marks)
+        return state_of(self.computed, self.verified, self.runs or self.rows, self.marks)
 
 
 def save(result: Result, path: Path) -> Path:
@@ -93,7 +93,7 @@ def with_provenance(
         name=name,
         rows=[dict(row) for row in rows],
         runs=[dict(run) for run in runs],
-        marks=marks_of(runs),
+        marks=marks_of(runs or rows),
         command=command,
         computed=Computed(**signed(modules, cpu_seconds)),
         seeds=[int(seed) for seed in seeds],

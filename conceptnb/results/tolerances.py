@@ -21,9 +21,7 @@ _SEEDS = ("seed", "model_seed")
 def key_columns(runs: Sequence[Row]) -> list[str]:
     """Return the first columns that together tell all runs apart, floats last."""
     columns = list(dict.fromkeys(column for run in runs for column in run))
-    kinds = {
-        c: {type(run[c]) for run in runs if c in run and run[c] is not None} for c in columns
-    }
+    kinds = {c: {type(run[c]) for run in runs if c in run and run[c] is not None} for c in columns}
     plain = [c for c in columns if not kinds[c] & {float, dict, list}]
     floats = [c for c in columns if float in kinds[c]]
     key: list[str] = []
@@ -45,7 +43,9 @@ def stored_runs(result: Result, rows: Sequence[Row]) -> list[Row]:
     for row in rows:
         name = json.dumps([row.get(c) for c in key])
         if name not in by_key:
-            raise ValueError(f"{result.name} has no run of {dict(zip(key, json.loads(name)))}")
+            raise ValueError(
+                f"{result.name} has no run of {dict(zip(key, json.loads(name), strict=True))}"
+            )
         found.append(by_key[name])
     return found
 
@@ -83,10 +83,10 @@ def _gaps(one: Any, other: Any, allowed: float | None) -> Iterator[float]:
         for key in one:
             yield from _gaps(one[key], other[key], None)
     elif isinstance(one, str) and isinstance(other, str) and len(one) == len(other) > 1:
-        yield np.mean([a != b for a, b in zip(one, other, strict=True)]) / _TEXT
+        yield float(np.mean([a != b for a, b in zip(one, other, strict=True)])) / _TEXT
     elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
         if all(isinstance(each, str) for each in one):
-            yield np.mean([a != b for a, b in zip(one, other, strict=True)]) / _TEXT
+            yield float(np.mean([a != b for a, b in zip(one, other, strict=True)])) / _TEXT
         else:
             for a, b in zip(one, other, strict=True):
                 yield from _gaps(a, b, allowed)

@@ -97,18 +97,18 @@ def verify(
     jobs = _within(budget, _jobs(names, say, against, everything, whole))
     held = True
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        workers = {"": stack.enter_context(_worker(_ROOT))}
+        workers = {"": stack.enter_context(worker(_ROOT))}
         for commit in sorted({job.against for job in jobs} - {STORED}):
-            tree = _export(commit, Path(folder) / commit)
+            tree = export(commit, Path(folder) / commit)
             for job in jobs:
                 _refuse_other_code(job, commit, tree, forced=against is not None)
-            workers[commit] = stack.enter_context(_worker(tree))
+            workers[commit] = stack.enter_context(worker(tree))
         spent = 0.0
         for i, job in enumerate(jobs):
             first = job.table.name not in {each.table.name for each in jobs[:i]}
             if not first and spent + job.seconds > budget:
                 continue
-            entry = _compared(job, workers)
+            entry = compared(job, workers)
             if entry is None:
                 held = False
                 continue
@@ -158,19 +158,18 @@ def _jobs(
                 continue
             compared = against or (STORED if same else last.commit)
             sides = 1 if compared == STORED else 2
-            seconds = sides * _seconds(table, cell, plan)
+            seconds = sides * run_seconds(table, cell, plan)
             found.append(Job(table, plan, cell, len(cells), compared, seconds))
     return found
 
 
-def _seconds(table: Result, cell: Stratum, plan: Plan) -> float:
-    """Return what a run of a stratum is known, or else estimated to take."""
+def run_seconds(table: Result, cell: Stratum, plan: Plan) -> float:
+    """Return the CPU seconds that a run of a stratum is known, or else estimated to take."""
     known = [e.strata[str(cell.number)] for e in table.verified if str(cell.number) in e.strata]
     if known:
         return known[-1]
-    if cell.sampled:
-        return _SAMPLED_SECONDS
-    return table.cpu_seconds / sum(each.runs for each in strata(plan))
+    average = table.cpu_seconds / sum(each.runs for each in strata(plan))
+    return min(_SAMPLED_SECONDS, average) if cell.sampled else average
 
 
 def _within(budget: float, jobs: list[Job]) -> list[Job]:
@@ -199,7 +198,7 @@ def _draw(job: Job) -> str:
     return f"{code_of(job.plan.modules())} {job.table.name}"
 
 
-def _compared(job: Job, workers: dict[str, "_Worker"]) -> Verified | None:
+def compared(job: Job, workers: dict[str, "_Worker"]) -> Verified | None:
     """Return what is seen of one job, None where a side could not compute it."""
     draw = f"{_draw(job)} {job.stratum.number}"
     words = job.words(draw)
@@ -243,7 +242,7 @@ def _judged(
 def _append(name: str, entry: Verified) -> None:
     """Write an entry to a table's ledger; what the same code saw against the same is one entry."""
     table = results.load(name)
-    *before, last = table.verified or [None]
+    before, last = list(table.verified[:-1]), next(iter(table.verified[-1:]), None)
     if last is not None and (last.code, last.against, last.commit) == (
         entry.code,
         entry.against,
@@ -275,7 +274,7 @@ def _refuse_other_code(job: Job, commit: str, tree: Path, forced: bool) -> None:
     )
 
 
-def _export(commit: str, folder: Path) -> Path:
+def export(commit: str, folder: Path) -> Path:
     """Write the package and its tables as of a commit to a folder."""
     words = ["git", "archive", commit, "conceptnb", "results", "pyproject.toml"]
     try:
@@ -309,7 +308,7 @@ class _Worker:
 
 
 @contextmanager
-def _worker(tree: Path) -> Iterator[_Worker]:
+def worker(tree: Path) -> Iterator[_Worker]:
     """Run a worker with the package of a tree, on one thread."""
     environment = dict(os.environ, PYTHONPATH=str(tree), OMP_NUM_THREADS="1", MKL_NUM_THREADS="1")
     words = [sys.executable, "-P", str(Path(__file__).with_name("one_run.py")), str(tree)]
