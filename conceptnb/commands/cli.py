@@ -1,106 +1,158 @@
 """The command line: ``conceptnb`` or ``python -m conceptnb``.
 
-Commands are declared in ``commands.toml``, and the studies of ``conceptnb reproduce``, which one
-runner computes, in ``studies.toml``. A module is imported when its command is called, so that
-``conceptnb --help`` needs no torch.
+Each command stands in a module of its own, which is imported when the command is called or listed,
+and imports what is heavy when it runs: ``conceptnb --help`` needs no torch.
 """
 
-import argparse
 import errno
 import importlib
 import importlib.metadata
 import os
 import re
 import sys
-import tomllib
 import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from importlib.resources import files
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
+
+import click
 
 from conceptnb import __version__
-from conceptnb.results.registry import STUDIES, refuse, user_path
 
-
-@dataclass(frozen=True)
-class _Command:
-    """One command: the words one types, the module that runs, one line of help, its options."""
-
-    words: str
-    module: str
-    help: str
-    options: Mapping[str, dict[str, Any]] = field(default_factory=dict)
-
-    def run(self, words: Sequence[str]) -> int:
-        module = importlib.import_module(self.module)
-        parser = argparse.ArgumentParser(prog=f"conceptnb {self.words}", description=self.help)
-        parser.error = refuse  # type: ignore[method-assign]
-        for name, given in self.options.items():
-            kind = {"type": _TYPES[given["type"]]} if "type" in given else {}
-            parser.add_argument(name, **given | kind)
-        return module.run(parser, words)
-
-
-@dataclass(frozen=True)
-class _Reproduce(_Command):
-    """``conceptnb reproduce NAME``: a study, which the runner computes."""
-
-    def run(self, words: Sequence[str]) -> int:
-        runner = importlib.import_module(self.module)
-        return runner.reproduce(self.words.split()[-1], words)
-
-
-_TYPES = {"path": user_path, "int": int, "float": float}
 _DAMAGED = ("SafetensorError", "UnpicklingError", "BadZipFile", "EOFError")
 """What readers of weights and checkpoints raise, without naming the file."""
 _FETCH = {"requests", "urllib3", "urllib", "httpx", "huggingface_hub"}
 _FETCHING = ("Failed to download", "We couldn't connect to")
-_ABOUT = "Concept-based representation learning: the package under the book."
-_DECLARED = tomllib.loads(
-    (files("conceptnb.commands") / "commands.toml").read_text(encoding="utf-8")
+_INTERRUPTED, _CLOSED = 130, 141  # as a shell has it: 128 and the number of the signal
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command when it is called or listed."""
+
+    def __init__(self, name: str, places: Mapping[str, str], **settings: Any) -> None:
+        """`places` names the variable of each command: ``"module:variable"``."""
+        super().__init__(name, **settings)
+        self.places = places
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the commands' names in their order."""
+        return [*self.places, *self.commands]
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """Return a command, or None if there is none of this name."""
+        if name not in self.places:
+            return super().get_command(ctx, name)
+        module, _, variable = self.places[name].partition(":")
+        return getattr(importlib.import_module(module), variable)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands, each with its whole line of help."""
+        names = self.list_commands(ctx)
+        found = [(name, self.get_command(ctx, name)) for name in names]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, (one and one.help) or "") for name, one in found])
+
+
+@click.pass_context
+def _help(ctx: click.Context) -> None:
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+def _say_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    if asked:
+        click.echo(f"conceptnb {__version__}")
+        ctx.exit()
+
+
+GROUP = LazyGroup(
+    "conceptnb",
+    {
+        "learn": "conceptnb.commands.learn:learn",
+        "directions": "conceptnb.commands.directions:directions",
+        "steer": "conceptnb.commands.steer:steer",
+        "train-clip": "conceptnb.commands.train_clip:train_clip",
+        "train-language-model": "conceptnb.commands.train_language_model:train_language_model",
+        "embed-sentences": "conceptnb.commands.embed_sentences:embed_sentences",
+        "score": "conceptnb.commands.score:score",
+        "results": "conceptnb.commands.results:results",
+        "reproduce": "conceptnb.commands.reproduce:reproduce",
+    },
+    invoke_without_command=True,
+    callback=_help,
+    help="Concept-based representation learning: the package under the book.",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    params=[
+        click.Option(
+            ["--version"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            help="Show the version and exit.",
+            callback=_say_version,
+        )
+    ],
 )
 
-COMMANDS: tuple[_Command, ...] = (
-    *(_Command(name, **command) for name, command in _DECLARED.items()),
-    *(
-        _Reproduce(f"reproduce {name}", "conceptnb.results.runner", study["help"])
-        for name, study in STUDIES.items()
-    ),
-)
 
-
-def main(arguments: Sequence[str] | None = None, commands: Sequence[_Command] = COMMANDS) -> int:
+def main(arguments: Sequence[str] | None = None, group: click.Group = GROUP) -> int:
     """Run one command, by default that of the process, and return its exit status.
 
-    It is 0 for success, 2 where the command was refused with one line, 130 where interrupted, and
-    1 for what was not foreseen. ``CONCEPTNB_DEBUG=1`` shows the traceback of any error.
+    It is 0 for success, 2 where the command was refused with one line, 130 where interrupted, 141
+    where whoever reads the output has left, and 1 for what was not foreseen.
+    ``CONCEPTNB_DEBUG=1`` shows the traceback of any error.
     """
-    # First the words alone; what follows them belongs to the command's own parser.
-    chosen, rest = _parser_of_words(commands).parse_known_args(arguments)
-    command: _Command | None = chosen.command
-    if command is None:
-        if rest:
-            chosen.parser.error(f"unrecognized arguments: {' '.join(rest)}")
-        chosen.parser.print_help()
-        return 0
+    words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        return command.run(rest)
+        with group.make_context("conceptnb", [*words]) as ctx:
+            status = group.invoke(ctx)
+        sys.stdout.flush()
+        return status or 0
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing left to flush
+        return _CLOSED
     except KeyboardInterrupt:
-        print(f"conceptnb {command.words}: interrupted; finished work is kept", file=sys.stderr)
-        return 130
+        said, status = "interrupted; finished work is kept", _INTERRUPTED
+    except click.ClickException as error:
+        said, status = (
+            f"{_in_one_line(error.format_message()).rstrip('.')}; --help lists what there is",
+            2,
+        )
     except Exception as error:
         if os.environ.get("CONCEPTNB_DEBUG"):
             raise
-        said, status = _in_one_line(error, rest)
-        print(f"conceptnb {command.words}: {said}", file=sys.stderr)
-        return status
+        said, status = _what_is_said(error, words)
+    print(f"{_called(group, words)}: {said}", file=sys.stderr)
+    return status
 
 
-def _in_one_line(error: Exception, words: Sequence[str]) -> tuple[str, int]:
+def _called(group: click.Group, words: Sequence[str]) -> str:
+    """Return the command that was called, as it is typed."""
+    found: click.Command | None = group
+    called = ["conceptnb"]
+    for word in words:
+        if not isinstance(found, click.Group) or word not in found.list_commands(_NOWHERE):
+            break
+        called.append(word)
+        try:
+            found = found.get_command(_NOWHERE, word)
+        except Exception:  # what is said already
+            break
+    return " ".join(called)
+
+
+_NOWHERE = click.Context(GROUP)
+
+
+def _in_one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _what_is_said(error: Exception, words: Sequence[str]) -> tuple[str, int]:
     """Return what is said of an error, and the exit status: 2 if it was to be expected, else 1."""
-    said = " ".join(str(error).split()) or type(error).__name__
+    said = _in_one_line(str(error)) or type(error).__name__
     files = [word for word in words if "/" in word or Path(word).exists()]
     given = " or ".join(files)
     raised = list(traceback.walk_tb(error.__traceback__))[-1:]
@@ -142,28 +194,3 @@ def _extra_of(module: str) -> str:
         if found := re.match(rf"{name}(\b|_).*extra == .(\w+)", line.lower().replace("-", "_")):
             return found[2]
     return ""
-
-
-class _Parser(argparse.ArgumentParser):
-    """A parser that refuses in one line."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message}; --help lists what there is\n")
-
-
-def _parser_of_words(commands: Sequence[_Command]) -> argparse.ArgumentParser:
-    """Return the parser that recognises commands by their words and loads none of them."""
-    top = _Parser(prog="conceptnb", description=_ABOUT)
-    top.add_argument("--version", action="version", version=f"conceptnb {__version__}")
-    top.set_defaults(command=None, parser=top)
-    levels = {"": top.add_subparsers(title="commands", metavar="COMMAND")}
-    for command in commands:
-        *group, last = command.words.split()
-        name = " ".join(group)
-        if name not in levels:
-            inner = levels[""].add_parser(name, help=f"`conceptnb {name} --help` lists them")
-            inner.set_defaults(parser=inner)
-            levels[name] = inner.add_subparsers(title="commands", metavar="COMMAND")
-        leaf = levels[name].add_parser(last, help=command.help, add_help=False)
-        leaf.set_defaults(command=command)
-    return top

@@ -1,43 +1,65 @@
 """``conceptnb directions``: labelled embeddings or images -> a report, and fitted directions."""
 
-import argparse
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pandas as pd
-from sklearn.decomposition import PCA
+import click
 
-from conceptnb.commands.learn import _fill, _numbers, _parse, _write
+from conceptnb.commands.options import PATH, PathOr, Several, Whole, command, option
+from conceptnb.commands.reports import fill, refuse_files, report_options, write_report
+from conceptnb.commands.reproduce import CLIP_MODELS
 from conceptnb.common.files import write_text
-from conceptnb.common.table_checks import load_rows, looks_like_index
-from conceptnb.common.table_files import read_table, require_columns
-from conceptnb.common.validation import Array
-from conceptnb.embeddings.own_images import (
-    check_factors,
-    fit_pixel_components,
-    learn_directions,
-    read_images,
-    save_directions,
-)
-from conceptnb.results.registry import STUDIES
-from conceptnb.results.runner import _refuse_missing, _refuse_outside
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from sklearn.decomposition import PCA
+
+    from conceptnb.common.validation import Array
 
 _FILES = ("report.html", "directions.safetensors", "apply.py", "values.csv")
 _LARGEST = 4096  # pixels of an image's side
-_ENCODERS = [word for word in STUDIES["clip"]["paths"]["models"] if word not in ("small", "openai")]
 _FIRST = ("factor", "accuracy", "chance", "shuffled labels", "η²")  # columns that a phone shows
 
 
-def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
+@command(
+    "directions",
+    "learn directions of labels in your own embeddings or images: a report, and how to apply it",
+    click.Argument(["data"], type=PATH, metavar="EMBEDDINGS|FOLDER"),
+    option(
+        "--labels",
+        type=PATH,
+        required=True,
+        metavar="FILE",
+        help="CSV: a row for each embedding or image, a column for each factor",
+    ),
+    Several("--factors", metavar="COLUMN", help="columns to learn (default: all)"),
+    option("--file-column", help="column of --labels that names images (default: file)"),
+    option(
+        "--size",
+        type=Whole(1, _LARGEST),
+        help="pixels that images are cropped and scaled to (default: they have one size)",
+    ),
+    option(
+        "--encoder",
+        type=PathOr(*CLIP_MODELS),
+        help="CLIP model of images (default: principal components of their pixels)",
+    ),
+    *report_options(),
+)
+@click.pass_context
+def directions(ctx: click.Context, **given: Any) -> None:
     """Learn a direction for each factor; write report, directions, code that applies them."""
-    args = _parse(parser, words, _FILES)
+    args = SimpleNamespace(**given)
+    refuse_files(args, _FILES)
     names = args.factors or []
     if len({*names}) < len(names):
         raise ValueError(f"--factors {shlex.join(names)}: name each column once")
-    _refuse_outside("size", args.size, {"size": [1, _LARGEST]})
-    _refuse_missing("encoder", args.encoder, {"encoder": _ENCODERS})
+    import numpy as np  # noqa: PLC0415 - what only a run needs
+
+    from conceptnb.embeddings.own_images import learn_directions, save_directions  # noqa: PLC0415
+
     odd, components = [], None
     if args.data.is_dir():
         Z, labels, components, read = _read_images(args)
@@ -51,7 +73,7 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     template = "apply_embeddings.txt" if args.data.is_file() else "apply_images.txt"
     load = "from conceptnb.embeddings.clip import load_clip\n" if args.encoder else ""
     new = f"NEW{args.data.suffix}"
-    code = _fill(template, embed=read, load=load, size=args.size, new=new)
+    code = fill(template, embed=read, load=load, size=args.size, new=new)
     first = next(iter(report.factors.values()))
     values = labels.assign(half=np.where(np.isin(np.arange(len(Z)), first.test), "judged", "fit"))
     for name, found in report.factors.items():
@@ -64,7 +86,7 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
         f"{name}: share of variance between values {found.eta2:.2f}"
         for name, found in report.factors.items()
     )
-    return _write(
+    write_report(
         args.out,
         _FILES,
         "report_directions.html",
@@ -79,16 +101,21 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
         none="No warning. That does not prove that a direction means its factor: what always goes "
         "together with it is read as well.",
         code=code,
-        command=shlex.join(["conceptnb", "directions", *words]),
+        command=shlex.join(["conceptnb", "directions", *ctx.meta["words"]]),
     )
 
 
-def _read_embeddings(args: argparse.Namespace) -> tuple[pd.DataFrame, pd.DataFrame, str]:
+def _read_embeddings(args: SimpleNamespace) -> "tuple[pd.DataFrame, pd.DataFrame, str]":
     """Return embeddings, a row each, their labels, and code that reads new ones."""
+    from conceptnb.commands.table_rows import as_numbers  # noqa: PLC0415 - what only a run needs
+    from conceptnb.common.table_checks import load_rows  # noqa: PLC0415
+    from conceptnb.common.table_files import read_table, require_columns  # noqa: PLC0415
+    from conceptnb.embeddings.own_images import check_factors  # noqa: PLC0415
+
     for_images = {"encoder": args.encoder, "size": args.size, "file-column": args.file_column}
-    for option, value in for_images.items():
+    for name, value in for_images.items():
         if value is not None:
-            raise ValueError(f"--{option} is for a folder of images, and {args.data} is a file")
+            raise ValueError(f"--{name} is for a folder of images, and {args.data} is a file")
     rows, labels = load_rows(args.data), read_table(args.labels)
     require_columns(labels, args.factors or [], args.labels)
     if len(rows) != len(labels):
@@ -100,11 +127,15 @@ def _read_embeddings(args: argparse.Namespace) -> tuple[pd.DataFrame, pd.DataFra
     check_factors(chosen, f"{args.labels}, ")
     named = f"[{list(rows)}]" if args.data.suffix.lower() in (".csv", ".parquet") else ""
     code = f"load_rows(sys.argv[1]){named}.apply(pd.to_numeric).to_numpy(float)"
-    return _numbers(rows, args.data, None, ids=False), chosen, code
+    return as_numbers(rows, args.data, None, ids=False), chosen, code
 
 
-def _indices(rows: pd.DataFrame, file: Path) -> list[str]:
+def _indices(rows: "pd.DataFrame", file: Path) -> list[str]:
     """Return warnings of columns that are no dimensions of an embedding, but number its rows."""
+    import numpy as np  # noqa: PLC0415 - what only a run needs
+
+    from conceptnb.common.table_checks import looks_like_index  # noqa: PLC0415
+
     one = np.zeros(len(rows), dtype=int)
     return [
         f"{name!r} looks like an index, a time or an identifier: it only numbers rows. Remove the "
@@ -114,8 +145,12 @@ def _indices(rows: pd.DataFrame, file: Path) -> list[str]:
     ]
 
 
-def _read_images(args: argparse.Namespace) -> tuple[Array, pd.DataFrame, PCA | None, str]:
+def _read_images(args: SimpleNamespace) -> "tuple[Array, pd.DataFrame, PCA | None, str]":
     """Return embeddings of images, labels, what made them of pixels, and code for new ones."""
+    import numpy as np  # noqa: PLC0415 - what only a run needs
+
+    from conceptnb.embeddings.own_images import fit_pixel_components, read_images  # noqa: PLC0415
+
     images, labels = read_images(
         args.data,
         args.labels,

@@ -1,15 +1,15 @@
 """``conceptnb steer``: a model and questions -> what steering does to answers, and a vector."""
 
-import argparse
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
-from conceptnb.commands.learn import _fill, _parse, _write
+import click
+
+from conceptnb.commands.options import COUNT, FINITE, MODEL, PATH, choice, command, option
+from conceptnb.commands.reports import fill, refuse_files, report_options, write_report
 from conceptnb.common.files import write_text
-from conceptnb.results.runner import _refuse_missing, _refuse_outside
-from conceptnb.steering.language_models import find_language_model, load_language_model
-from conceptnb.steering.questions import read_questions, refuse_few
 
 _FILES = ("report.html", "steering.safetensors", "apply.py", "questions.csv")
 _PROMPTS = {
@@ -21,12 +21,48 @@ _PROMPTS = {
 }
 
 
-def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
+@command(
+    "steer",
+    "steer a language model by your own questions: a report, and a vector that travels",
+    option(
+        "--model",
+        type=MODEL,
+        required=True,
+        help="smollm2-135m-instruct (extra smollm), a GGUF file, a folder, a name on the hub",
+    ),
+    option(
+        "--questions",
+        type=PATH,
+        required=True,
+        metavar="FILE",
+        help="CSV, JSON lines or a multiple-choice task (.json)",
+    ),
+    option("--heads", type=COUNT, default=16, help="number of heads that are steered (default 16)"),
+    option(
+        "--alpha",
+        type=FINITE,
+        default=2.0,
+        help="strength, in standard deviations of a head's activations (default 2)",
+    ),
+    option(
+        "--prompt",
+        type=choice(*_PROMPTS),
+        default="paper",
+        help="'Q: ... A:' (default), or in the model's chat template",
+    ),
+    *report_options(),
+)
+@click.pass_context
+def steer(ctx: click.Context, **given: Any) -> None:
     """Fit and judge steering; write report, mass-mean vector, code that applies it, and scores."""
-    args = _parse(parser, words, _FILES)
-    _refuse_outside("heads", args.heads, {})
-    _refuse_outside("alpha", args.alpha, {})
-    _refuse_missing("model", args.model, {"model": ["*"]})
+    args = SimpleNamespace(**given)
+    refuse_files(args, _FILES)
+    from conceptnb.steering.language_models import (  # noqa: PLC0415 - what only a run needs
+        find_language_model,
+        load_language_model,
+    )
+    from conceptnb.steering.questions import read_questions, refuse_few  # noqa: PLC0415
+
     questions = read_questions(args.questions)
     refuse_few(questions, str(args.questions))
     source = find_language_model(args.model)
@@ -45,14 +81,14 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     )
     path = Path(args.model).resolve()
     place, name = (str(path), path.name) if path.exists() else (args.model, args.model)
-    code = _fill("apply_steering.txt", model=repr(place), prompt=_PROMPTS[args.prompt])
+    code = fill("apply_steering.txt", model=repr(place), prompt=_PROMPTS[args.prompt])
     write_text(args.out / "questions.csv", report.by_question().to_csv(index=False))
     summary = report.summary()
     alt = (
         "Share of questions answered truly (MC1) by category and technique. Over all: "
         + ", ".join(f"{row.technique} {row.MC1}" for row in summary.itertuples())
     )
-    return _write(
+    write_report(
         args.out,
         _FILES,
         "report_steering.html",
@@ -64,5 +100,5 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
         warnings=report.warnings,
         none="No warning. That does not prove that answers are more true: look at some of them.",
         code=code,
-        command=shlex.join(["conceptnb", "steer", *words]),
+        command=shlex.join(["conceptnb", "steer", *ctx.meta["words"]]),
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import os
 import tempfile
 from pathlib import Path
@@ -35,3 +37,24 @@ def tracked_files(folder: Path) -> list[Path]:
             for part in path.relative_to(folder).parts
         )
     ]
+
+
+def refuse_output(path: Path, replace: bool, option: str = "--out") -> None:
+    """Refuse a file that could not be written, or that exists and is not to be replaced."""
+    if path.is_dir():
+        raise ValueError(f"{option} {path} is a folder: name a file in it")
+    for folder in reversed([folder for folder in path.parents if not folder.exists()]):
+        atexit.register(_remove_empty, folder)  # where the command is refused later
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.") as probe:
+            probe.write(bytes(1 << 16))
+    except OSError as error:
+        raise ValueError(f"{option} {path}: {error.strerror}; name another place") from None
+    if path.exists() and not replace:
+        raise FileExistsError(f"{path} exists: name another one with --out, or use --force")
+
+
+def _remove_empty(folder: Path) -> None:
+    with contextlib.suppress(OSError):
+        folder.rmdir()

@@ -17,9 +17,9 @@ the width of the mixing, on fresh samples. It is fitted to the truth, so it is a
 estimator, and no upper bound, as networks are not linear.
 """
 
-import argparse
 from collections.abc import Mapping
 from dataclasses import astuple
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -31,11 +31,11 @@ from conceptnb.core.scores import r2
 from conceptnb.learning.averaging import AveragedFit, fit_averaged
 from conceptnb.learning.fitting import fit
 from conceptnb.learning.recipes import CLUSTER_WHITENED
-from conceptnb.results.runner import Plan, Row, Sample, Study, Task
+from conceptnb.results.runner import Plan, Row, Sample, Task
 from conceptnb.results.summarise import summary
 from conceptnb.studies import scored_fits
 
-__all__ = ["STUDY"]
+__all__ = ["plans"]
 
 _THIRD, _FOURTH = list(range(200, 220)), list(range(400, 420))
 _AT_ONCE = 10  # problems of a task
@@ -74,7 +74,8 @@ def _summary(runs: list[Row]) -> list[Row]:
     return summary(own, by, columns) + (summary(others, by, _SCORES) if others else [])
 
 
-def _plans(_: argparse.Namespace) -> list[Plan]:
+def plans(_: SimpleNamespace) -> list[Plan]:
+    """Return the results files that the options ask for."""
     bent = [list(astuple(s)) for s in TABLE_1 + TABLE_7 if s.mixing == "nonlinear"]
 
     def tasks(settings: list[Any], seeds: list[int], estimator: str) -> list[Task]:
@@ -102,6 +103,3 @@ def _plans(_: argparse.Namespace) -> list[Plan]:
             ),
         ),
     ]  # fmt: skip
-
-
-STUDY = Study(lambda parser: None, _plans)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, astuple
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from sklearn.decomposition import PCA, FastICA
 from conceptnb.common.validation import Array
 from conceptnb.core import scores as metrics
 from conceptnb.core.disentanglement import cross_fitted_mcc, cross_fitted_r2
-from conceptnb.core.problems import PAPER_SEEDS, TABLE_1, Problem, Setting
+from conceptnb.core.problems import TABLE_1, Problem, Setting
 from conceptnb.learning.baselines.baseline import Baseline, EachProblem, RandomProjection
 from conceptnb.learning.baselines.ivae import IVAE
 from conceptnb.learning.baselines.networks import Budget, EnvironmentClassifier
@@ -21,7 +21,7 @@ from conceptnb.learning.baselines.supervised import Supervised
 from conceptnb.learning.fitting import fit
 from conceptnb.learning.problem_scores import Learner
 from conceptnb.learning.recipes import BEST, INTERVENTIONAL
-from conceptnb.results.runner import Plan, Row, Sample, Study, Task
+from conceptnb.results.runner import Plan, Row, Sample, Task
 from conceptnb.results.show import Table, means
 from conceptnb.results.summarise import summary
 from conceptnb.studies.scored_fits import (
@@ -32,7 +32,7 @@ from conceptnb.studies.scored_fits import (
     spoilt_tasks,
 )
 
-__all__ = ["METHODS", "STUDY", "comparison_table", "fit_method", "mcc_within"]
+__all__ = ["METHODS", "comparison_table", "fit_method", "mcc_within", "plans"]
 
 _SCORES = ("r2", "mcc", "mcc_within", "r2_cross", "mcc_cross")
 _BY = ("method", "mixing", "n", "dz", "dx", "dimensions")
@@ -140,16 +140,8 @@ def _rows(runs: list[Row]) -> list[Row]:
     return summary(runs, _BY, _SCORES, ["cpu_seconds"])
 
 
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--method", choices=("all", *METHODS), default="all")
-    parser.add_argument("--rows", type=int, default=4, help="of Table 1, from the first")
-    parser.add_argument("--seeds", type=int, default=len(PAPER_SEEDS), help="problems per row")
-    parser.add_argument(
-        "--samples", type=int, default=1000, help="per environment; the paper's 5000"
-    )
-
-
-def _plans(args: argparse.Namespace) -> list[Plan]:
+def plans(args: SimpleNamespace) -> list[Plan]:
+    """Return the results files that the options ask for."""
     seeds = consecutive_seeds(args.seeds)
     common = {"seeds": seeds, "samples": args.samples}
     tasks = [
@@ -173,6 +165,3 @@ def _plans(args: argparse.Namespace) -> list[Plan]:
             sample=Sample(task, _SCORES, spoilt_tasks(task), by=_BY),
         )
     ]
-
-
-STUDY = Study(_add_options, _plans)

@@ -6,9 +6,9 @@ The distributions are those of their published generators; the draws and the cod
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,11 @@ from conceptnb.learning.data import stack
 from conceptnb.learning.fitting import fit
 from conceptnb.learning.interventions import InterventionLearner
 from conceptnb.learning.recipes import BEST, INTERVENTIONAL
-from conceptnb.results.runner import Plan, Row, Sample, Study, Task
+from conceptnb.results.runner import Plan, Row, Sample, Task
 from conceptnb.results.summarise import summary
 from conceptnb.studies.scored_fits import consecutive_seeds
 
-__all__ = ["STUDY"]
+__all__ = ["plans"]
 
 _FIRST = 100  # seed of the first model; the learner was chosen on models 0 to 3
 _STARTS = 3
@@ -148,15 +148,8 @@ def _rows(runs: list[Row]) -> list[Row]:
     return rows
 
 
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seeds", type=int, default=10, help="causal models (default 10)")
-    parser.add_argument("--first-seed", type=int, default=_FIRST, help="of them (default 100)")
-    parser.add_argument(
-        "--samples", type=int, default=100_000, help="per environment; the publication's 200000"
-    )
-
-
-def _plans(args: argparse.Namespace) -> list[Plan]:
+def plans(args: SimpleNamespace) -> list[Plan]:
+    """Return the results files that the options ask for."""
     seeds = consecutive_seeds(args.seeds, args.first_seed)
     first = _SETTINGS[0]
     cases = [(first, "interventions", start) for start in range(_STARTS)]
@@ -193,6 +186,3 @@ def _plans(args: argparse.Namespace) -> list[Plan]:
             ),
         )
     ]
-
-
-STUDY = Study(_add_options, _plans)

@@ -6,12 +6,12 @@ trained models are compared in pairs, and so are untrained ones, the control.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import numpy as np
@@ -21,7 +21,7 @@ from conceptnb.embeddings import clip, directions, shapes3d
 from conceptnb.embeddings.clip.clip_models import SOURCES
 from conceptnb.embeddings.directions.evaluation import ValuationTable
 from conceptnb.results import paper
-from conceptnb.results.runner import Plan, Row, Sample, Study, Task
+from conceptnb.results.runner import Plan, Row, Sample, Task
 from conceptnb.results.show import Table
 from conceptnb.results.store import Result
 
@@ -178,28 +178,8 @@ def _summarise(runs: list[Row]) -> list[Row]:
     ]
 
 
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--models",
-        nargs="+",
-        default=["small"],
-        help="small (trained here, with untrained controls), openai (ViT-B-32 and RN101 of "
-        "Appendix D), or names and local checkpoints",
-    )
-    parser.add_argument(
-        "--data",
-        default="rendered",
-        help="rendered (made here), 3dshapes (the published file, downloaded once), or its path",
-    )
-    parser.add_argument(
-        "--images", type=int, default=20_000, help="how many images, drawn at random; 480000 is all"
-    )
-    parser.add_argument("--split", choices=("half", "first-values"), default="half")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--cache", help="folder that keeps embeddings for later runs")
-
-
-def _plans(args: argparse.Namespace) -> list[Plan]:
+def plans(args: SimpleNamespace) -> list[Plan]:
+    """Return the results files that the options ask for."""
     small = [*clip.SMALL_NAMES, *(f"{name}-untrained" for name in clip.SMALL_NAMES)]
     groups = {"small": small, "openai": list(clip.REAL_NAMES)}
     names = [name for word in args.models for name in groups.get(word, [word])]
@@ -246,9 +226,6 @@ def _prepare(seed: int, models: list[str], data: str, images: int, cache: str | 
         shapes, index = _images(seed, models, data, images)
         for name in models:
             clip.embed_images(clip.load_clip(name), shapes, index, cache=cache)
-
-
-STUDY = Study(add_options=_add_options, plans=_plans)
 
 
 def paper_columns() -> dict[str, dict[str, list[list[float]]]]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from conceptnb.embeddings import clip, shapes3d
-from conceptnb.results.runner import Plan, Row, Sample, Study, Task
+from conceptnb.results.runner import Plan, Row, Sample, Task
 
 _SEED = 1
 
@@ -56,11 +56,8 @@ def _training(kind: str) -> dict[str, Any]:
     return record | {"bytes": clip.WEIGHTS[kind].stat().st_size}
 
 
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--images", type=int, default=1000, help="images per row (default 1000)")
-
-
-def _plans(args: argparse.Namespace) -> list[Plan]:
+def plans(args: SimpleNamespace) -> list[Plan]:
+    """Return the results files that the options ask for."""
     tasks = [
         Task(_runs, {"seed": _SEED, "images": args.images, "kind": kind})
         for kind in clip.SMALL_KINDS
@@ -87,6 +84,3 @@ def _plans(args: argparse.Namespace) -> list[Plan]:
             ),
         )
     ]
-
-
-STUDY = Study(add_options=_add_options, plans=_plans)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -22,7 +22,7 @@ from conceptnb.common.validation import Array, as_points
 from conceptnb.embeddings.directions.estimator import ConceptDirections
 from conceptnb.embeddings.directions.evaluation import separation
 from conceptnb.embeddings.unmixing import Unmixing
-from conceptnb.results.runner import Plan, Row, Sample, Study, Task
+from conceptnb.results.runner import Plan, Row, Sample, Task
 from conceptnb.results.summarise import grouped
 
 _Method = Literal[
@@ -359,12 +359,8 @@ def _summarise(runs: list[Row]) -> list[Row]:
     ]
 
 
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--corpora", nargs="+", help="of the small models; all by default")
-    parser.add_argument("--seeds", nargs="+", type=int, help="of the small models; all by default")
-
-
-def _plans(args: argparse.Namespace) -> list[Plan]:
+def plans(args: SimpleNamespace) -> list[Plan]:
+    """Return the results files that the options ask for."""
     from conceptnb.steering.small_models import small_models  # noqa: PLC0415
 
     models = [
@@ -402,6 +398,3 @@ def _plans(args: argparse.Namespace) -> list[Plan]:
             ),
         )
     ]
-
-
-STUDY = Study(add_options=_add_options, plans=_plans)

@@ -15,10 +15,10 @@ this run:
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ from conceptnb.embeddings.clip import clip_training
 from conceptnb.embeddings.clip.clip_models import ClipModel
 from conceptnb.embeddings.clip.small_clip import clip_input
 from conceptnb.results.provenance import closure
-from conceptnb.results.runner import Plan, Row, Sample, Study, Task
+from conceptnb.results.runner import Plan, Row, Sample, Task
 from conceptnb.results.summarise import summary
 
 CUTS = (0.8, 0.9, 0.95, 0.98, 0.99)
@@ -112,13 +112,8 @@ def _summarise(runs: list[Row]) -> list[Row]:
     return summary(runs, ("weights", "factor"), columns)
 
 
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="of trained pairs")
-    parser.add_argument("--steps", type=int, default=1600, help="of training (default 1600)")
-    parser.add_argument("--cache", help="folder that keeps trained encoders for later runs")
-
-
-def _plans(args: argparse.Namespace) -> list[Plan]:
+def plans(args: SimpleNamespace) -> list[Plan]:
+    """Return the results files that the options ask for."""
     if args.steps < 1 or min(args.seeds) < 0:
         raise ValueError(f"--steps {args.steps} has to be above 0, and no one of --seeds below it")
     sampled = Task(pair_runs, {"weights": "shipped", "seed": 0})
@@ -142,6 +137,3 @@ def _plans(args: argparse.Namespace) -> list[Plan]:
     sample = Sample(sampled, ("smallest_0.95", "accuracy", "cka", "mutual"), wrong)
     seeds = sorted({0, *args.seeds})
     return [Plan("encoder_pairs", [sampled, *bars, *trained], _summarise, seeds, notes, sample)]
-
-
-STUDY = Study(_add_options, _plans)

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import asdict, astuple, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import torch
 
 from conceptnb.common.validation import Array
-from conceptnb.core.problems import PAPER_SEEDS, TABLE_1
+from conceptnb.core.problems import TABLE_1
 from conceptnb.learning.data import stack
 from conceptnb.learning.fitting import fit, smallest_of_the_best
 from conceptnb.learning.losses import contrastive_losses
 from conceptnb.learning.recipes import Recipe
 from conceptnb.learning.training import TrainingConfig
-from conceptnb.results.runner import Plan, Row, Sample, Study, Task
+from conceptnb.results.runner import Plan, Row, Sample, Task
 from conceptnb.results.show import Table, means
 from conceptnb.results.summarise import grouped, summary
 from conceptnb.studies.scored_fits import (
@@ -29,7 +29,7 @@ from conceptnb.studies.scored_fits import (
     spoilt_tasks,
 )
 
-__all__ = ["STUDY", "VARIANTS", "variant_table"]
+__all__ = ["VARIANTS", "plans", "variant_table"]
 
 _COMMON = Recipe(
     whitening="plain",
@@ -134,12 +134,8 @@ def _rows(runs: list[Row]) -> list[Row]:
     return summary(fits, by, ["r2", "mcc", "excess_loss"], ["cpu_seconds"]) + numbers
 
 
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seeds", type=int, default=len(PAPER_SEEDS), help="problems per row")
-    parser.add_argument("--samples", type=int, default=1000, help="per environment")
-
-
-def _plans(args: argparse.Namespace) -> list[Plan]:
+def plans(args: SimpleNamespace) -> list[Plan]:
+    """Return the results files that the options ask for."""
     seeds = consecutive_seeds(args.seeds)
     settings = [list(astuple(s)) for s in _SETTINGS]
     common: dict[str, Any] = {"seeds": seeds, "samples": args.samples}
@@ -171,6 +167,3 @@ def _plans(args: argparse.Namespace) -> list[Plan]:
             ),
         )
     ]
-
-
-STUDY = Study(_add_options, _plans)

@@ -4,12 +4,12 @@ Model F1 of the light tunnel (Gamella et al., 2025): an image holds the three nu
 green m and blue m, with m = cos²(pol_1 - pol_2), and no other.
 """
 
-import argparse
 import contextlib
 import io
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from conceptnb.core.scores import mcc, r2
 from conceptnb.learning.baselines.baseline import RandomProjection
 from conceptnb.learning.baselines.supervised import Supervised
 from conceptnb.learning.learner import ConceptLearner
-from conceptnb.results.runner import Plan, Row, Sample, Study, Task
+from conceptnb.results.runner import Plan, Row, Sample, Task
 from conceptnb.results.summarise import summary
 from conceptnb.studies.scored_fits import consecutive_seeds
 
@@ -190,13 +190,8 @@ def _download() -> Path:
     return folder / _NAME
 
 
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--data", default="simulated", help="simulated, download, or a folder")
-    parser.add_argument("--seeds", type=int, default=8, help="draws per scene (default 8)")
-    parser.add_argument("--rows", type=int, default=40000, help="drawn before selection")
-
-
-def _plans(args: argparse.Namespace) -> list[Plan]:
+def plans(args: SimpleNamespace) -> list[Plan]:
+    """Return the results files that the options ask for."""
     seeds = consecutive_seeds(args.seeds)
     simulated, data = args.data == "simulated", args.data
     if simulated:
@@ -230,6 +225,3 @@ def _plans(args: argparse.Namespace) -> list[Plan]:
     sample = Sample(task, ("mcc", "r2"), wrong, by=("scene", "method"))
     file = "light_tunnel" if simulated else "light_tunnel_images"
     return [Plan(file, tasks, _summarise, seeds, notes, sample)]
-
-
-STUDY = Study(add_options=_add_options, plans=_plans)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 from conceptnb.core.conditioning_distributions import CONDITIONINGS
 from conceptnb.core.design import PAPER_VARIANCE
-from conceptnb.core.problems import PAPER_SEEDS, MixingKind, Setting
-from conceptnb.results.runner import Plan, Row, Sample, Study, Task
+from conceptnb.core.problems import MixingKind, Setting
+from conceptnb.results.runner import Plan, Row, Sample, Task
 from conceptnb.results.summarise import grouped
 from conceptnb.studies.limits_cells import Cell, DesignKind, cell_rows, cell_runs
 from conceptnb.studies.scored_fits import consecutive_seeds, spoilt_tasks
 
-__all__ = ["LIMITS", "STUDY"]
+__all__ = ["LIMITS", "plans"]
 
 _FEW = 1000  # samples per environment in the studies of a single small setting
 _KINDS: tuple[MixingKind, ...] = ("linear", "nonlinear")
@@ -125,12 +125,8 @@ def _rows(runs: list[Row]) -> list[Row]:
     return [row for own in grouped(runs, ["study"]).values() for row in cell_rows(own)]
 
 
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--study", choices=("all", *LIMITS), default="all", help="which one")
-    parser.add_argument("--seeds", type=int, default=len(PAPER_SEEDS), help="problems per cell")
-
-
-def _plans(args: argparse.Namespace) -> list[Plan]:
+def plans(args: SimpleNamespace) -> list[Plan]:
+    """Return the results files that the options ask for."""
     seeds = consecutive_seeds(args.seeds)
     chosen = list(LIMITS) if args.study == "all" else [args.study]
     tasks = [
@@ -163,6 +159,3 @@ def _plans(args: argparse.Namespace) -> list[Plan]:
             ),
         )
     ]
-
-
-STUDY = Study(_add_options, _plans)

@@ -7,8 +7,8 @@ thresholds of the warnings were chosen on the seeds 0 to 199, which are none of 
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from conceptnb.core.example_data import LOOKED_FOR, draw_environments
 from conceptnb.core.scores import match_columns
 from conceptnb.learning.environment_tables import ConceptReport, from_arrays, learn_concepts
-from conceptnb.results.runner import Plan, Row, Sample, Study, Task
+from conceptnb.results.runner import Plan, Row, Sample, Task
 from conceptnb.results.summarise import grouped
 
 _ROWS = 400
@@ -87,11 +87,8 @@ def _summarise(runs: list[Row]) -> list[Row]:
     return rows
 
 
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--tables", type=int, default=200, help="of each fault (default 200)")
-
-
-def _plans(args: argparse.Namespace) -> list[Plan]:
+def plans(args: SimpleNamespace) -> list[Plan]:
+    """Return the results files that the options ask for."""
     seeds = range(_FIRST, _FIRST + args.tables)
     blocks = [[*seeds[k : k + _BLOCK]] for k in range(0, args.tables, _BLOCK)]
     changed = next(iter(SAID))
@@ -112,6 +109,3 @@ def _plans(args: argparse.Namespace) -> list[Plan]:
     wrong = {"nothing is changed": sampled.but(shift=[0.0, 0.0])}
     sample = Sample(sampled, (changed,), wrong)
     return [Plan("own_tables", tasks, _summarise, seeds, notes, sample)]
-
-
-STUDY = Study(_add_options, _plans)

@@ -19,12 +19,12 @@ The design, fixed before the first run:
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import torch
@@ -33,10 +33,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from conceptnb.results.runner import Plan, Row, Sample, Study, Task
+from conceptnb.results.runner import Plan, Row, Sample, Task
 from conceptnb.steering.activations import Activations, collect_activations
 from conceptnb.steering.generation import generate_answers
-from conceptnb.steering.language_models import SMOLLM2, find_language_model, load_language_model
+from conceptnb.steering.language_models import find_language_model, load_language_model
 from conceptnb.steering.probes import fit_probe, fit_probes, orthogonal_probes
 from conceptnb.steering.questions import Question
 from conceptnb.steering.scoring import AnswerScorer
@@ -271,12 +271,8 @@ def _folds(questions: Sequence[Question], groups: Sequence[str]) -> _Folds:
     return [(one, other), (other, one)]
 
 
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", default=SMOLLM2, help=f"by default {SMOLLM2} (extra smollm)")
-    parser.add_argument("--every", type=int, default=1, help="take each EVERY-th question")
-
-
-def _plans(args: argparse.Namespace) -> list[Plan]:
+def plans(args: SimpleNamespace) -> list[Plan]:
+    """Return the results files that the options ask for."""
     questions, edition = read_truthfulqa()
     source = find_language_model(args.model)
     shared = {"model": args.model, "fingerprint": fingerprint_of(source, questions)}
@@ -334,6 +330,3 @@ def _answers_rows(runs: list[Row]) -> list[Row]:
         for run in runs
         if run["every"] != _SAMPLED_EVERY
     ]
-
-
-STUDY = Study(_add_options, _plans)

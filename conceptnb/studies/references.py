@@ -26,11 +26,11 @@ problems, and the same of R² on fresh samples.
 times the samples per environment: what is missing for want of samples.
 """
 
-import argparse
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import asdict, astuple, replace
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -44,11 +44,11 @@ from conceptnb.learning.baselines.supervised import Supervised
 from conceptnb.learning.fitting import fit
 from conceptnb.learning.problem_scores import SCORED_SAMPLES, Learner
 from conceptnb.learning.recipes import BEST, CLUSTER_WHITENED
-from conceptnb.results.runner import Plan, Row, Sample, Study, Task
+from conceptnb.results.runner import Plan, Row, Sample, Task
 from conceptnb.results.summarise import grouped, summary
 from conceptnb.studies import scored_fits
 
-__all__ = ["MATCHED", "STUDY", "kept_fits"]
+__all__ = ["MATCHED", "kept_fits", "plans"]
 
 MATCHED = replace(BEST, starts=CLUSTER_WHITENED.starts, training=CLUSTER_WHITENED.training)
 """`BEST` with the starts (3 for 2) and the decay (1e-4 for 3e-5) of `CLUSTER_WHITENED`.
@@ -149,7 +149,8 @@ def _reference_rows(runs: list[Row]) -> list[Row]:
     return summary(kept, (*_SETTING, "reference"), columns)
 
 
-def _plans(_: argparse.Namespace) -> list[Plan]:
+def plans(_: SimpleNamespace) -> list[Plan]:
+    """Return the results files that the options ask for."""
     settings = [[*astuple(s)] for s in _SETTINGS]
     told = [
         Task(_references, {"setting": s, "seeds": [*PAPER_SEEDS], "epochs": _EPOCHS})
@@ -194,6 +195,3 @@ def _sample(task: Task) -> Sample:
     few = task.but(seeds=task.arguments["seeds"][:3], epochs=_EPOCHS[:2])
     wrong = {"a tenth of the epochs": few.but(wrong="epochs"), "trained": few.but(wrong="trained")}
     return Sample(few, _SCORES, wrong, by=("reference", "epochs"))
-
-
-STUDY = Study(lambda parser: None, _plans)

@@ -14,14 +14,14 @@ and the KL of the comparison were settled. Fixed before this run:
 
 from __future__ import annotations
 
-import argparse
 import itertools
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from conceptnb.results.runner import Plan, Row, Sample, Study, Task
+from conceptnb.results.runner import Plan, Row, Sample, Task
 from conceptnb.steering.comparison import Settings
 from conceptnb.steering.small_model_training import LessonPlan, train_small_model
 from conceptnb.steering.toy_corpora import CORPUS_KINDS, make_toy_corpus
@@ -54,11 +54,8 @@ def _evidence_rows(runs: list[Row]) -> list[Row]:
     return table6_rows(run for run in runs if run["model_seed"] in EVIDENCE)
 
 
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model-seeds", type=int, nargs="+", default=[*EVIDENCE])
-
-
-def _plans(args: argparse.Namespace) -> list[Plan]:
+def plans(args: SimpleNamespace) -> list[Plan]:
+    """Return the results files that the options ask for."""
     usual = Settings()
     options = {"seeds": _SPLITS, "tested": [0, 1], "folds": usual.folds}
     grid = {"heads": list(usual.heads), "alphas": list(usual.alphas)}
@@ -87,6 +84,3 @@ def _plans(args: argparse.Namespace) -> list[Plan]:
     }
     sample = Sample(sampled, ("mc2", "ce"), wrong, by=("method", "chosen"))
     return [Plan("steering_fresh", [*tasks, sampled], _evidence_rows, _SPLITS, notes, sample)]
-
-
-STUDY = Study(_add_options, _plans)

@@ -16,15 +16,15 @@ The design, fixed before the first run:
 
 from __future__ import annotations
 
-import argparse
 import functools
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
-from conceptnb.results.runner import Plan, Row, Sample, Study, Task
+from conceptnb.results.runner import Plan, Row, Sample, Task
 from conceptnb.steering.comparison import Fold, Settings
-from conceptnb.steering.language_models import SMOLLM2, find_language_model, load_language_model
+from conceptnb.steering.language_models import find_language_model, load_language_model
 from conceptnb.steering.questions import read_preface
 from conceptnb.steering.techniques import CONTROLS, MASS_MEAN, MATRIX, SENTENCE_BERT, TECHNIQUES
 from conceptnb.steering.truthfulqa import read_truthfulqa
@@ -103,14 +103,8 @@ def _texts() -> list[str]:
     return prose.read_text(encoding="utf-8").splitlines()
 
 
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", default=SMOLLM2, help=f"by default {SMOLLM2} (extra smollm)")
-    parser.add_argument("--every", type=int, default=1, help="take each EVERY-th question")
-    parser.add_argument("--split-seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--preface", type=Path, help="worked examples, as in `conceptnb score`")
-
-
-def _plans(args: argparse.Namespace) -> list[Plan]:
+def plans(args: SimpleNamespace) -> list[Plan]:
+    """Return the results files that the options ask for."""
     questions, edition = read_truthfulqa()
     source = find_language_model(args.model)
     shared = {
@@ -154,6 +148,3 @@ def _plans(args: argparse.Namespace) -> list[Plan]:
     sample = Sample(sampled, ("mc1", "mc2", "kl"), wrong, by=("world", "method", "chosen"))
     tasks.append(sampled)
     return [Plan("steering_real", tasks, table6_rows, args.split_seeds, notes, sample)]
-
-
-STUDY = Study(_add_options, _plans)

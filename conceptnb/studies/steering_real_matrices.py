@@ -8,13 +8,13 @@ KL of .2, and mass mean and the matrix minus their controls at α = 4, intervals
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
+from types import SimpleNamespace
 
-from conceptnb.results.runner import Plan, Row, Sample, Study, Task
+from conceptnb.results.runner import Plan, Row, Sample, Task
 from conceptnb.steering.techniques import CONTROLS, MATRIX, TECHNIQUES, Technique
-from conceptnb.studies.steering_real import STUDY as REAL
 from conceptnb.studies.steering_real import _fold, _subject
+from conceptnb.studies.steering_real import plans as real_plans
 from conceptnb.studies.steering_rows import table6_rows
 from conceptnb.studies.steering_subject import fold_scores
 
@@ -53,8 +53,9 @@ def matrix_runs(
     return [whose | run | fold_scores(subject, part, *found)]
 
 
-def _plans(args: argparse.Namespace) -> list[Plan]:
-    (table6,) = REAL.plans(args)
+def plans(args: SimpleNamespace) -> list[Plan]:
+    """Return the results files that the options ask for."""
+    (table6,) = real_plans(args)
     folds = [task.arguments for task in table6.tasks if task.arguments["method"] == "baseline"]
     tasks = [
         Task(matrix_runs, arguments | {"method": method, "alphas": list(alphas)})
@@ -68,6 +69,3 @@ def _plans(args: argparse.Namespace) -> list[Plan]:
     sample = Sample(sampled, table6.sample.columns, wrong, by=table6.sample.by)
     file = "steering_real_matrices"
     return [Plan(file, [*tasks, sampled], table6_rows, args.split_seeds, table6.notes, sample)]
-
-
-STUDY = Study(REAL.add_options, _plans)

@@ -8,15 +8,15 @@ strength, the step between the planes, were not chosen by results; the study was
 first run of the same comparison had been seen.
 """
 
-import argparse
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 import numpy as np
 
 from conceptnb.common.intervals import interval_over_models
 from conceptnb.common.validation import Array
 from conceptnb.embeddings.directions.estimator import ConceptDirections
-from conceptnb.results.runner import Plan, Row, Sample, Study, Task
+from conceptnb.results.runner import Plan, Row, Sample, Task
 from conceptnb.results.show import Table
 from conceptnb.results.summarise import grouped
 from conceptnb.steering.activations import Activations
@@ -25,7 +25,7 @@ from conceptnb.steering.residual import ResidualIntervention, collect_residual, 
 from conceptnb.steering.scoring import AnswerScorer, choice_scores
 from conceptnb.steering.small_models import load_small_model
 
-__all__ = ["STUDY", "residual_table"]
+__all__ = ["plans", "residual_table"]
 
 _CORPORA, _MODELS = ("alike", "by-category", "no-source"), (0, 1, 2)
 _LAYER, _SHRINKAGE = 2, 0.1
@@ -115,7 +115,8 @@ def _right(runs: Sequence[Row]) -> Array:
     return np.array([[float(digit) for digit in run["right"]] for run in runs])
 
 
-def _plans(_: argparse.Namespace) -> list[Plan]:
+def plans(_: SimpleNamespace) -> list[Plan]:
+    """Return the results files that the options ask for."""
     tasks = [
         Task(_runs, {"corpus": corpus, "model_seed": seed, "layer": _LAYER})
         for corpus in _CORPORA
@@ -133,6 +134,3 @@ def _plans(_: argparse.Namespace) -> list[Plan]:
     }
     sample = Sample(tasks[0], ("mc1", "mc2"), wrong, by=("offset",))
     return [Plan("steering_residual", tasks, _rows, [*_MODELS], notes, sample)]
-
-
-STUDY = Study(lambda parser: None, _plans)

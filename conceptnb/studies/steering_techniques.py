@@ -5,12 +5,12 @@ A task is one fold of one split of a model's questions.
 
 from __future__ import annotations
 
-import argparse
 import functools
 import itertools
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from transformers import (
     AutoTokenizer,
 )
 
-from conceptnb.results.runner import Plan, Row, Sample, Study, Task
+from conceptnb.results.runner import Plan, Row, Sample, Task
 from conceptnb.steering.comparison import Fold, Settings
 from conceptnb.steering.intervention import Steering
 from conceptnb.steering.language_models import find_language_model, load_language_model
@@ -134,27 +134,12 @@ def _fold_runs(
     return runs
 
 
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--split-seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--folds", type=int, default=2)
-    parser.add_argument("--heads", type=int, nargs="+", help="numbers of heads K to choose from")
-    parser.add_argument("--alpha", type=float, nargs="+", help="strengths α to choose from")
-    real = parser.add_argument_group("a real model", "without --model the toy corpora are run")
-    real.add_argument("--model", help="name on the hub, or folder, of a causal language model")
-    real.add_argument("--data", default="truthfulqa", help="'truthfulqa', or a file of its format")
-    real.add_argument("--texts", help="neutral texts: a file, one per line, or a data set's name")
-    real.add_argument("--dtype", default="auto", choices=["auto", "float32", "float16", "bfloat16"])
-    real.add_argument("--device-map", help="as in transformers, for instance 'auto' (accelerate)")
-    real.add_argument("--sentence-bert", action="store_true", help="also embed by Sentence-BERT")
-    real.add_argument("--batch-size", type=int, default=8)
-    real.add_argument("--yes", action="store_true", help="start without asking")
-
-
-def _plans(args: argparse.Namespace) -> list[Plan]:
+def plans(args: SimpleNamespace) -> list[Plan]:
+    """Return the results files that the options ask for."""
     return [_toy_plan(args) if args.model is None else _real_plan(args)]
 
 
-def _splits(args: argparse.Namespace, usual: Settings) -> list[dict[str, Any]]:
+def _splits(args: SimpleNamespace, usual: Settings) -> list[dict[str, Any]]:
     grid = {"heads": args.heads or list(usual.heads), "alphas": args.alpha or list(usual.alphas)}
     return [
         {"seeds": [seed], "tested": [fold], "folds": args.folds, **grid}
@@ -163,7 +148,7 @@ def _splits(args: argparse.Namespace, usual: Settings) -> list[dict[str, Any]]:
     ]
 
 
-def _toy_plan(args: argparse.Namespace) -> Plan:
+def _toy_plan(args: SimpleNamespace) -> Plan:
     tasks = [
         Task(toy_runs, {"corpus": kind, "model_seeds": [seed]} | split)
         for kind, seed in small_models()
@@ -199,7 +184,7 @@ def _toy_plan(args: argparse.Namespace) -> Plan:
     return Plan("steering", [*tasks, sampled], table6_rows, args.split_seeds, notes, sample)
 
 
-def _real_plan(args: argparse.Namespace) -> Plan:
+def _real_plan(args: SimpleNamespace) -> Plan:
     questions, edition = read_truthfulqa(None if args.data == "truthfulqa" else args.data)
     texts = _neutral_texts(args.texts)
     source = find_language_model(args.model)
@@ -263,6 +248,3 @@ def _neutral_texts(source: str | None, count: int = 100) -> list[str]:
         ) from error
     stream = datasets.load_dataset(source, split="train", streaming=True)
     return [row["text"] for row in stream.take(count)]
-
-
-STUDY = Study(_add_options, _plans)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from conceptnb.learning.baselines.supervised import Supervised
 from conceptnb.learning.fitting import ConceptFit, fit
 from conceptnb.learning.problem_scores import Learner
 from conceptnb.learning.recipes import AUTHORS, BEST, CLUSTER_WHITENED
-from conceptnb.results.runner import Plan, Row, Sample, Study, Task
+from conceptnb.results.runner import Plan, Row, Sample, Task
 from conceptnb.results.summarise import grouped, summary
 from conceptnb.studies.scored_fits import (
     consecutive_seeds,
@@ -35,7 +35,7 @@ from conceptnb.studies.scored_fits import (
     spoilt_tasks,
 )
 
-__all__ = ["STUDY", "table_row", "with_true_signs"]
+__all__ = ["plans", "table_row", "with_true_signs"]
 
 _TABLES = {"1": TABLE_1, "7": TABLE_7, "all": TABLE_1 + TABLE_7}
 _RECIPES = {"faithful": AUTHORS, "best": BEST, "clustered": CLUSTER_WHITENED}
@@ -140,22 +140,8 @@ def _rows(runs: list[Row]) -> list[Row]:
     return rows
 
 
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--table", choices=tuple(_TABLES), default="all", help="the paper's")
-    parser.add_argument(
-        "--estimator",
-        choices=_ESTIMATORS,
-        default="faithful",
-        help="the authors' protocol, the book's best, that for clustered bases (nonlinear rows), "
-        "or regression on the truth as a bound",
-    )
-    parser.add_argument("--seeds", type=int, default=len(PAPER_SEEDS), help="problems per row")
-    parser.add_argument(
-        "--first-seed", type=int, default=PAPER_SEEDS[0], help="of consecutive seeds"
-    )
-
-
-def _plans(args: argparse.Namespace) -> list[Plan]:
+def plans(args: SimpleNamespace) -> list[Plan]:
+    """Return the results files that the options ask for."""
     seeds = consecutive_seeds(args.seeds, args.first_seed)
     tasks = [
         Task(
@@ -195,6 +181,3 @@ def _sample(estimator: str, tasks: Sequence[Task]) -> Sample:
         wrong |= spoilt_tasks(task)
         columns += ("held_out_loss", "excess_loss")
     return Sample(task, columns, wrong)
-
-
-STUDY = Study(_add_options, _plans)

@@ -1,15 +1,15 @@
 """``conceptnb reproduce theory-beyond``: finite samples of a linear mixing, recovery from poles."""
 
-import argparse
 from collections.abc import Sequence
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 
 from conceptnb.common.validation import Array
 from conceptnb.core.distributions import GaussianMixture
 from conceptnb.core.problems import log_odds
-from conceptnb.results.runner import Plan, Row, Sample, Study, Task
+from conceptnb.results.runner import Plan, Row, Sample, Task
 from conceptnb.results.summarise import grouped
 from conceptnb.studies.theory_from_samples import linear_instance
 from conceptnb.studies.theory_tables import _summarise_recoveries, _tasks, recover_by_poles
@@ -95,7 +95,8 @@ def _summarise_draws(runs: list[Row]) -> list[Row]:
     return rows
 
 
-def _plans(args: argparse.Namespace) -> list[Plan]:
+def plans(args: SimpleNamespace) -> list[Plan]:
+    """Return the results files that the options ask for."""
     draws = [
         Task(_finite_samples, {"seeds": list(range(s, s + 20)), "samples": size})
         for size in _SIZES
@@ -111,10 +112,3 @@ def _plans(args: argparse.Namespace) -> list[Plan]:
     what = {"what": "recovery from poles: unequal variances, an open set without minima"}
     seeds = range(args.instances)
     return [finite, Plan("theory_poles", poles, _summarise_recoveries, seeds, what, sample)]
-
-
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--instances", type=int, default=500, help="of recovery from poles")
-
-
-STUDY = Study(_add_options, _plans)

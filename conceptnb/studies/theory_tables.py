@@ -3,10 +3,10 @@
 Each part has a file; Theorem 1 from samples is in `conceptnb.studies.theory_from_samples`.
 """
 
-import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -17,7 +17,7 @@ from conceptnb.core.design import EnvironmentDesign
 from conceptnb.core.distributions import random_mixture
 from conceptnb.core.planner import random_design, tree_design
 from conceptnb.core.scores import match_columns
-from conceptnb.results.runner import Plan, Row, Sample, Study, Task
+from conceptnb.results.runner import Plan, Row, Sample, Task
 from conceptnb.results.summarise import grouped, summary
 from conceptnb.studies.theory_from_samples import SIZES, estimation_errors
 from conceptnb.theory import counterexamples
@@ -505,9 +505,6 @@ _PLANS = {
 }
 
 
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    names = list(_PLANS)
-    parser.add_argument("--part", choices=names, nargs="+", default=names, help="tables to make")
-
-
-STUDY = Study(_add_options, lambda args: [_PLANS[name] for name in args.part])
+def plans(args: SimpleNamespace) -> list[Plan]:
+    """Return the tables of the parts that are asked for."""
+    return [_PLANS[name] for name in args.part]

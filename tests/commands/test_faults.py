@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import errno
 import importlib
 import json
@@ -21,17 +20,20 @@ import pytest
 import yaml
 
 from conceptnb import results
-from conceptnb.commands.cli import COMMANDS, _in_one_line, main
+from conceptnb.commands.cli import GROUP, _what_is_said, main
+from conceptnb.commands.options import MODEL, Command, Whole
+from conceptnb.commands.reproduce import CLIP_MODELS, reproduce
 from conceptnb.core.example_data import write_environments
-from conceptnb.core.problems import TABLE_1
+from conceptnb.core.problems import PAPER_SEEDS, TABLE_1
 from conceptnb.embeddings.shapes3d.factors import N_IMAGES
-from conceptnb.results import runner
+from conceptnb.steering.language_models import SMOLLM2
 from conceptnb.steering.small_models import small_models
+from conceptnb.studies.steering_fresh import EVIDENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 ADDRESS = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["repository-code"]
-WORDS = [command.words for command in COMMANDS]
-STUDIES = [words for words in WORDS if words.startswith("reproduce")]
+STUDIES = [f"reproduce {name}" for name in reproduce.commands]
+WORDS = [*(name for name in GROUP.places if name != "reproduce"), *STUDIES]
 WRITERS = [words for words in WORDS if words != "results"]
 ENOUGH = {
     "learn": ["beans.csv", "--out", "report"],
@@ -186,7 +188,7 @@ def test_what_happens_on_the_way(words, capsys, monkeypatch):
         def parse(*_, **__):
             raise error
 
-        monkeypatch.setattr(argparse.ArgumentParser, "parse_args", parse)
+        monkeypatch.setattr(Command, "parse_args", parse)
 
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     for error, status, said in [
@@ -206,11 +208,12 @@ def test_what_happens_on_the_way(words, capsys, monkeypatch):
 
 
 OUTSIDE = [
-    ["reproduce", name, f"--{option}", str(value)]
-    for name, study in runner.STUDIES.items()
-    for option, (least, *most) in study.get("bounds", {}).items()
-    for value in (least - 1, *(limit + 1 for limit in most))
-    if value > 0  # smaller ones are refused as no count
+    ["reproduce", name, option.opts[0], str(value)]
+    for name, study in reproduce.commands.items()
+    for option in study.params
+    if isinstance(option.type, Whole)
+    for value in (option.type.least - 1, (option.type.most or -1) + 1)
+    if value != 0 or option.type.least > 0
 ]
 """Values of options that no study takes."""
 
@@ -325,18 +328,17 @@ def test_errors_of_the_network_and_of_workers_say_what_helps():
 
     class TerminatedWorkerError(RuntimeError): ...
 
-    said, status = _in_one_line(requests.ConnectionError("no such host"), [])
+    said, status = _what_is_said(requests.ConnectionError("no such host"), [])
     assert (status, "needs a network" in said) == (2, True)
-    said, status = _in_one_line(TerminatedWorkerError("killed"), [])
+    said, status = _what_is_said(TerminatedWorkerError("killed"), [])
     assert (status, "fewer --jobs" in said) == (2, True)
 
 
 @pytest.mark.parametrize("words", [["nope"], ["reproduce", "nope"]])
-def test_what_is_no_command_is_refused_in_one_line(words, capsys):
-    with pytest.raises(SystemExit) as left:
-        main(words)
+def test_what_is_no_command_is_refused_what_is_said(words, capsys):
+    assert main(words) == 2
     said = capsys.readouterr().err
-    assert (left.value.code, said.count("\n")) == (2, 1)
+    assert said.count("\n") == 1
     assert "'nope'" in said
     assert "--help" in said
 
@@ -399,10 +401,10 @@ def test_arguments_that_do_not_fit_are_refused_by_name(words, name, capsys):
 def test_a_folder_of_a_model_or_of_an_adapter_is_taken(folder):
     for name in ("config.json", "adapter_config.json"):
         (folder / name).write_text("{}")
-        runner._refuse_missing("model", str(folder), {"model": ["*"]})
+        assert MODEL.convert(str(folder), None, None) == str(folder)
         (folder / name).unlink()
-    with pytest.raises(ValueError, match=r"--model .* is no model"):
-        runner._refuse_missing("model", str(folder), {"model": ["*"]})
+    with pytest.raises(ValueError, match="is no model: it has no config"):
+        MODEL.convert(str(folder), None, None)
 
 
 def test_what_lies_outside_the_bounds_of_an_option_is_refused(capsys):
@@ -411,29 +413,28 @@ def test_what_lies_outside_the_bounds_of_an_option_is_refused(capsys):
         assert main(words) == 2
         said = capsys.readouterr().err
         assert re.search(rf"{option} must (be at least|lie in) .*, got {value}\n", said)
-    bounds = {name: study["bounds"] for name, study in runner.STUDIES.items() if "bounds" in study}
-    assert bounds["clip"]["images"][1] == N_IMAGES
-    assert bounds["clip-zeroshot"]["images"][1] == N_IMAGES // 20
-    assert bounds["baselines"]["rows"][1] == len(TABLE_1)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", runner.STUDIES)
-def test_options_read_from_sources_are_those_of_the_study(name):
-    """No stricter than the study's own parser, which has the last word."""
-    whole = argparse.ArgumentParser(add_help=False)
-    module = runner.STUDIES[name]["module"]
-    importlib.import_module(module).STUDY.add_options(whole)
-    read = runner._declared(runner._source_of(module))._option_string_actions
-    for action in whole._actions:
-        found = read[action.option_strings[0]]
-        assert (found.nargs, type(found)) == (action.nargs, type(action))
-        assert found.type in (action.type, str, None)
-        bounds = runner.STUDIES[name].get("bounds", {})
-        runner._refuse_outside(action.dest, action.default, bounds)  # defaults are not refused
-        declared = runner.STUDIES[name].get("choices", {}).get(action.dest, action.choices)
-        assert [*(found.choices or declared or [])] == [*(action.choices or declared or [])]
-        runner._refuse_missing(action.dest, action.default, runner.STUDIES[name].get("paths", {}))
+def of_study(name, option):
+    """Return an option of a study's command."""
+    return next(p for p in reproduce.commands[name].params if p.opts[0] == f"--{option}")
+
+
+def test_bounds_and_defaults_are_those_of_the_package():
+    assert of_study("clip", "images").type.most == N_IMAGES
+    assert of_study("clip-zeroshot", "images").type.most == N_IMAGES // 20
+    assert of_study("baselines", "rows").type.most == len(TABLE_1)
+    assert of_study("synthetic", "first-seed").default == PAPER_SEEDS[0]
+    assert of_study("steering-fresh", "model-seeds").default == [*EVIDENCE]
+    for name in ("synthetic", "limits", "variants", "baselines"):
+        assert of_study(name, "seeds").default == len(PAPER_SEEDS)
+    for name in ("steering-real", "steering-real-matrices", "real-heads"):
+        assert of_study(name, "model").default == SMOLLM2
+    kinds, most = (
+        of_study("neighbours", "corpora").type.choices,
+        of_study("neighbours", "seeds").type,
+    )
+    assert [*small_models()] == [(kind, k) for kind in kinds for k in range(most.most + 1)]
 
 
 @pytest.mark.slow
@@ -445,19 +446,17 @@ def test_options_read_from_sources_are_those_of_the_study(name):
         ("theory", "part", "conceptnb.studies.theory_tables", "_PLANS"),
         ("synthetic", "table", "conceptnb.studies.synthetic_tables", "_TABLES"),
         ("synthetic", "estimator", "conceptnb.studies.synthetic_tables", "_ESTIMATORS"),
-        ("clip", "models", "conceptnb.embeddings.clip.clip_models", "SOURCES"),
     ],
 )
-def test_declared_choices_are_all_that_there_are(name, option, module, constant):
-    declared = runner.STUDIES[name].get("choices") or runner.STUDIES[name]["paths"]
+def test_choices_are_all_that_there_are(name, option, module, constant):
     there_are = {*getattr(importlib.import_module(module), constant)}
-    assert {*declared[option]} - {"all", "small", "openai"} == there_are - {"all"}
+    assert {*of_study(name, option).type.choices} - {"all"} == there_are - {"all"}
 
 
-def test_declared_corpora_and_seeds_are_those_of_the_small_models():
-    declared = runner.STUDIES["neighbours"]
-    seeds = range(declared["bounds"]["seeds"][1] + 1)
-    assert [*small_models()] == [(k, s) for k in declared["choices"]["corpora"] for s in seeds]
+def test_named_clip_models_are_all_that_there_are():
+    assert {*CLIP_MODELS} == {
+        *importlib.import_module("conceptnb.embeddings.clip.clip_models").SOURCES
+    }
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """One runner: any backend, killed or not, the same file."""
 
-import argparse
 import dataclasses
 import json
 import os
@@ -11,8 +10,11 @@ import pytest
 from joblib import Parallel, delayed
 
 from conceptnb import results
+from conceptnb.commands import reproduce as commands
+from conceptnb.commands.options import option
+from conceptnb.commands.reproduce import Study
 from conceptnb.results import runner
-from conceptnb.results.runner import Plan, Study, Task
+from conceptnb.results.runner import Plan, Task
 from conceptnb.results.summarise import summary
 from tests.conftest import without_times
 
@@ -48,9 +50,6 @@ def plan(**changed):
 def study(monkeypatch):
     """A study of the four tasks, as `conceptnb reproduce demo`."""
 
-    def add_options(parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--seeds", type=int, default=4)
-
     def plans(args):
         return [plan(tasks=tasks(args.seeds), summarise=summarise, seeds=range(args.seeds))]
 
@@ -58,11 +57,16 @@ def study(monkeypatch):
         return [{"seed": run["seed"], "x": run["x_mean"]} for run in runs]
 
     summarise.__module__ = "conceptnb.results.summarise"  # where the package would have it
-    made = Study(add_options, plans)
-    monkeypatch.setitem(runner.STUDIES, "demo", {"module": "demo", "help": "A demonstration."})
-    loader = argparse.Namespace(import_module=lambda name: argparse.Namespace(STUDY=made))
-    monkeypatch.setattr(runner, "importlib", loader)
+    made = Study("demo", "", "A demonstration.", option("--seeds", type=int, default=4))
+    monkeypatch.setattr(made, "plans", plans)
+    monkeypatch.setitem(commands.reproduce.commands, "demo", made)
     return made
+
+
+def reproduce(words):
+    """Run `conceptnb reproduce demo`, and raise what it refuses."""
+    with commands.reproduce.commands["demo"].make_context("demo", [*words]) as ctx:
+        return ctx.command.invoke(ctx)
 
 
 def content(path):
@@ -72,8 +76,8 @@ def content(path):
 @pytest.mark.parametrize("words", [["--jobs", "1"], ["--jobs", "2"], ["--backend", "sequential"]])
 def test_workers_and_backends_change_nothing(study, tmp_path, words):
     alone, other = tmp_path / "a" / "demo.json", tmp_path / "b" / "demo.json"
-    assert runner.reproduce("demo", ["--out", str(alone), "--jobs", "1"]) == 0
-    assert runner.reproduce("demo", ["--out", str(other), *words]) == 0
+    assert reproduce(["--out", str(alone), "--jobs", "1"]) == 0
+    assert reproduce(["--out", str(other), *words]) == 0
     assert content(alone) == content(other)
     assert [row["x"] for row in results.read(other).rows] == [0.0, 1.0, 3.0, 6.0]
 
@@ -99,18 +103,18 @@ def test_a_worker_that_keeps_much_for_later_tasks_is_not_replaced():
 def test_a_dask_cluster_on_this_machine_gives_the_same(study, tmp_path):
     pytest.importorskip("distributed")
     alone, other = tmp_path / "a" / "demo.json", tmp_path / "b" / "demo.json"
-    runner.reproduce("demo", ["--out", str(alone), "--jobs", "1"])
-    runner.reproduce("demo", ["--out", str(other), "--backend", "dask", "--jobs", "2"])
+    reproduce(["--out", str(alone), "--jobs", "1"])
+    reproduce(["--out", str(other), "--backend", "dask", "--jobs", "2"])
     assert content(alone) == content(other)
 
 
 def test_finished_tasks_are_not_computed_again(study, tmp_path, monkeypatch):
     folder = tmp_path / "parts"
     words = ["--jobs", "1", "--checkpoints", str(folder)]
-    runner.reproduce("demo", ["--seeds", "2", "--out", str(tmp_path / "two.json"), *words])
+    reproduce(["--seeds", "2", "--out", str(tmp_path / "two.json"), *words])
     kept = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
     assert len(kept) == 2
-    runner.reproduce("demo", ["--out", str(tmp_path / "four.json"), *words])
+    reproduce(["--out", str(tmp_path / "four.json"), *words])
     assert len(list(folder.iterdir())) == 4
     assert all((folder / name).stat().st_mtime_ns == when for name, when in kept.items())
     assert [row["seed"] for row in results.read(tmp_path / "four.json").rows] == [0, 1, 2, 3]
@@ -118,28 +122,28 @@ def test_finished_tasks_are_not_computed_again(study, tmp_path, monkeypatch):
 
 def test_a_damaged_task_is_refused_by_name(study, tmp_path):
     folder, words = tmp_path / "parts", ["--checkpoints", str(tmp_path / "parts"), "--jobs", "1"]
-    runner.reproduce("demo", ["--out", str(tmp_path / "one.json"), *words])
+    reproduce(["--out", str(tmp_path / "one.json"), *words])
     damaged = sorted(folder.iterdir())[0]
     damaged.write_text('{"rows": [', encoding="utf-8")
     with pytest.raises(ValueError, match=f"{damaged.name} is damaged"):
-        runner.reproduce("demo", ["--out", str(tmp_path / "two.json"), *words])
+        reproduce(["--out", str(tmp_path / "two.json"), *words])
 
 
 def test_a_task_whose_rows_were_edited_is_refused_by_name(study, tmp_path):
     folder, words = tmp_path / "parts", ["--checkpoints", str(tmp_path / "parts"), "--jobs", "1"]
-    runner.reproduce("demo", ["--out", str(tmp_path / "one.json"), *words])
+    reproduce(["--out", str(tmp_path / "one.json"), *words])
     edited = sorted(folder.iterdir())[0]
     part = json.loads(edited.read_text(encoding="utf-8"))
     part["rows"][0]["x_mean"] = 99.0
     edited.write_text(json.dumps(part), encoding="utf-8")
     with pytest.raises(ValueError, match=f"{edited.name} is damaged .its content was changed"):
-        runner.reproduce("demo", ["--out", str(tmp_path / "two.json"), *words])
+        reproduce(["--out", str(tmp_path / "two.json"), *words])
     del part["hash"]
     edited.write_text(json.dumps(part), encoding="utf-8")
     with pytest.raises(ValueError, match=f"{edited.name} is damaged"):
-        runner.reproduce("demo", ["--out", str(tmp_path / "two.json"), *words])
+        reproduce(["--out", str(tmp_path / "two.json"), *words])
     edited.unlink()
-    runner.reproduce("demo", ["--out", str(tmp_path / "two.json"), *words])
+    reproduce(["--out", str(tmp_path / "two.json"), *words])
 
 
 def test_another_model_at_the_same_path_is_another_task(tmp_path):
@@ -169,13 +173,13 @@ def test_other_arguments_or_other_code_are_another_task(monkeypatch):
 
 def test_the_file_is_the_one_that_was_named(study, tmp_path):
     out = tmp_path / "new folder" / "x.abc"
-    runner.reproduce("demo", ["--out", str(out), "--jobs", "1"])
+    reproduce(["--out", str(out), "--jobs", "1"])
     assert [path.name for path in out.parent.iterdir()] == ["x.abc"]
     before = out.read_bytes()
     with pytest.raises(FileExistsError, match=r"x\.abc exists"):
-        runner.reproduce("demo", ["--out", str(out), "--jobs", "1"])
+        reproduce(["--out", str(out), "--jobs", "1"])
     assert out.read_bytes() == before
-    runner.reproduce("demo", ["--out", str(out), "--jobs", "1", "--force", "--seeds", "2"])
+    reproduce(["--out", str(out), "--jobs", "1", "--force", "--seeds", "2"])
     assert len(results.read(out).rows) == 2
 
 
@@ -192,12 +196,12 @@ def test_what_does_not_fit_is_refused_before_anything_is_computed(
 ):
     monkeypatch.setattr(runner, "run", None)
     with pytest.raises(ValueError, match=message):
-        runner.reproduce("demo", words)
+        reproduce(words)
 
 
 def test_the_recorded_command_leads_back_to_the_plan(study, tmp_path):
     out = tmp_path / "renamed.json"
-    runner.reproduce("demo", ["--seeds", "3", "--jobs", "1", "--out", str(out)])
+    reproduce(["--seeds", "3", "--jobs", "1", "--out", str(out)])
     kept = results.read(out)
     assert kept.command == "conceptnb reproduce demo --seeds 3 --out renamed.json"
     assert kept.name == "renamed"

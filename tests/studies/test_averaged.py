@@ -23,7 +23,7 @@ def problems_of(plan):
 
 
 def test_plans_hold_the_problems_that_were_named_before_the_run():
-    third, fourth = study.STUDY.plans(None)
+    third, fourth = study.plans(None)
     problems = problems_of(third)
     sizes = (3, 4, 8, 15, 20, 25)
     wanted = {("averaged", d_z, seed) for d_z in sizes for seed in range(200, 220)}

@@ -70,7 +70,7 @@ def test_summary_keeps_the_fit_with_the_lowest_held_out_share():
 
 
 def test_matched_runs_pair_with_stored_ones():
-    _, _, plan, more = study.STUDY.plans(None)
+    _, _, plan, more = study.plans(None)
     assert [task.arguments["setting"][2] for task in plan.tasks] == [3, 4, 8, 15, 20, 25]
     assert list(plan.seeds) == list(more.seeds) == list(range(200, 220))
     assert {task.arguments["setting"][2] for task in more.tasks} == {20, 25}
