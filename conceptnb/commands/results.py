@@ -23,7 +23,10 @@ def results(words: tuple[str, ...]) -> int:
     parser.add_argument("names", nargs="*", help="tables; all where none is named")
     parser.add_argument("--spread", action="store_true", help="measure how far sampled runs move "
         "between seeds and processors, and keep it")  # fmt: skip
-    return catalogue.run(parser, words)
+    try:
+        return catalogue.run(parser, words)
+    except SystemExit as done:  # argparse, of --help
+        return int(done.code or 0)
 
 
 def _refuse(message: str) -> None:

@@ -99,14 +99,14 @@ def test_every_command_explains_itself_without_torch():
         "import sys; from conceptnb.commands.cli import main\n"
         "for words in sys.argv[1:]:\n"
         "    assert main([*words.split(), '--help']) == 0, words\n"
-        "print(*[n for n in ('torch', 'pandas', 'sklearn', 'matplotlib') if n in sys.modules])"
+        "print([n for n in ('torch', 'pandas', 'sklearn', 'matplotlib') if n in sys.modules])"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, "", "reproduce", *WORDS], capture_output=True, check=True
     )
     said = done.stdout.decode()
-    assert said.splitlines()[-1] == ""
-    assert all(f"Usage: conceptnb {words} " in said for words in WORDS)
+    assert "[]" in said.splitlines()
+    assert all(f"usage: conceptnb {words} " in said.lower() for words in WORDS)
 
 
 def test_importing_the_package_brings_nothing_heavy():

@@ -114,7 +114,7 @@ def test_bad_input_is_one_line_before_a_model_is_loaded(
     wrong = TASK[0] | {"mc1_targets": {"moss .": 1, "another": 0}}
     (tmp_path / "other.json").write_text(json.dumps([wrong]))
     loaded = []
-    command = "conceptnb.commands.score.load_language_model"
+    command = "conceptnb.steering.language_models.load_language_model"
     monkeypatch.setattr(command, lambda *a: loaded.append(a))
     given = [word.format(here=tmp_path) for word in words]
     assert main(["score", "--model", MODEL, "--data", str(task), *given]) == 2
