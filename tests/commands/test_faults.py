@@ -25,9 +25,11 @@ from conceptnb.commands.options import MODEL, Command, Whole
 from conceptnb.commands.reproduce import CLIP_MODELS, reproduce
 from conceptnb.core.example_data import write_environments
 from conceptnb.core.problems import PAPER_SEEDS, TABLE_1
+from conceptnb.embeddings import clip
 from conceptnb.embeddings.shapes3d.factors import N_IMAGES
 from conceptnb.steering.language_models import SMOLLM2
 from conceptnb.steering.small_models import small_models
+from conceptnb.steering.toy_corpora import CORPUS_KINDS
 from conceptnb.studies.steering_fresh import EVIDENCE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -451,6 +453,13 @@ def test_bounds_and_defaults_are_those_of_the_package():
 def test_choices_are_all_that_there_are(name, option, module, constant):
     there_are = {*getattr(importlib.import_module(module), constant)}
     assert {*of_study(name, option).type.choices} - {"all"} == there_are - {"all"}
+
+
+def test_named_corpora_and_encoders_are_all_that_there_are():
+    corpora = GROUP.get_command(None, "train-language-model").params[0].type.choices
+    assert {*corpora} == {*CORPUS_KINDS}
+    encoders = GROUP.get_command(None, "train-clip").params[0].type.choices
+    assert [*encoders] == [*clip.SMALL_KINDS]
 
 
 def test_named_clip_models_are_all_that_there_are():
