@@ -112,6 +112,42 @@ def story(
 
 
 @styled
+def bent_grid(
+    true: ArrayLike, observed: ArrayLike, learned: ArrayLike, lines: Sequence[Sequence[ArrayLike]]
+) -> Figure:
+    """Draw level lines of two atoms in three panels: unseen, as observed, as learned.
+
+    `true`, `observed` and `learned` are points in the three spaces, drawn behind the lines; of
+    observations (samples, d_x) two principal components. `lines` holds the three curves of each
+    level line, (points, 2), (points, d_x) and (points, 2): first all of one atom, then the other's.
+    """
+    truth, found = np.asarray(true), np.asarray(learned)
+    rows, columns, _ = match_columns(truth, found)
+    order = columns[np.argsort(rows)]
+    signs = [np.sign(np.corrcoef(truth[:, k], found[:, c])[0, 1]) for k, c in enumerate(order)]
+    points = np.asarray(observed)
+    leading = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)[2][:2].T
+    maps = (
+        lambda V: V,
+        lambda X: (X - points.mean(axis=0)) @ leading,
+        lambda H: H[:, order] * signs,
+    )
+    titles = ("What is there", "What you see", "What is learned")
+    figure, axes = new_figure(1, 3, height=2.6)
+    for k, (ax, title, into, cloud) in enumerate(
+        zip(axes[0], titles, maps, (truth, points, found), strict=True)
+    ):
+        ax.scatter(*into(cloud).T, s=2, linewidths=0, color=MUTED, alpha=0.3)
+        for n, curves in enumerate(lines):
+            second = n >= len(lines) // 2
+            style = {"color": PALETTE[1 if second else 0], "linestyle": "--" if second else "-"}
+            ax.plot(*into(np.asarray(curves[k])).T, linewidth=1.3, **style)
+        ax.set(title=title, xticks=[], yticks=[])
+        ax.spines[:].set_visible(False)
+    return figure
+
+
+@styled
 def loss_against_mcc(
     runs: Mapping[str, Mapping[str, tuple[ArrayLike, ArrayLike]]], *, log: bool = True
 ) -> Figure:

@@ -27,6 +27,7 @@ BASE = GaussianMixture([1.0], [[0.0, 0.0]], [np.eye(2)])
 ATOM = Concept([[1.0, 0.4]], [0.3])
 SPACE_ATOM = Concept([[1.0, 0.4, 0.2]], [0.3])
 POINTS = RNG.normal(size=(60, 2))
+SEEN = np.random.default_rng(1).normal(size=(60, 4))
 ENVIRONMENT = np.repeat([0, 0, 1, 2], 15)
 FACTORS = ("floor_hue", "wall_hue", "object_hue", "scale", "shape", "orientation")
 SIZES = (10, 10, 10, 8, 4, 15)
@@ -197,6 +198,7 @@ CASES = {
     "fits.loss_curves": (1 + np.exp(-np.arange(20.0)) * [[1], [2]], [1.0, 1.0], ["one", "two"]),
     "fits.recovered": (POINTS, POINTS[:, ::-1]),
     "fits.story": (POINTS, RNG.normal(size=(60, 4)), -POINTS, ENVIRONMENT),
+    "fits.bent_grid": (POINTS, SEEN, -POINTS, [(POINTS, SEEN, POINTS)] * 4),
     "identification.acceptance_rates": (
         {"the paper's": paper_design(2)}, BASE, np.array([[1.0, 0.0], [0.6, 0.8]])
     ),
