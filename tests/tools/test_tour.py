@@ -1,4 +1,4 @@
-"""The way in: what README and CONTRIBUTING name exists, and the picture is the import contract."""
+"""The way in: what CONTRIBUTING and its pages name exists, and the picture is the import contract."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ("README.md", "CONTRIBUTING.md")
+DOCS = tuple(f"docs/{name}.md" for name in ("tour", "writing", "library", "building"))
 PATH = re.compile(r"\b(?:conceptnb|tools|benchmarks|tests|book|notebooks|results)/[\w/.-]*\w")
 DOTTED = re.compile(r"\b(?:conceptnb|tools|benchmarks)(?:\.\w+)+")
 MADE_BY_A_BUILD = re.compile(r"NAME|\.ipynb$|book/figures|book/times")
@@ -49,14 +49,20 @@ def names_of(tree):
     return found
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", ("CONTRIBUTING.md", *DOCS))
+def test_every_link_leads_to_a_file(page):
+    links = re.findall(r"\]\(([^):#]+)\)", (ROOT / page).read_text(encoding="utf-8"))
+    assert [link for link in links if not (ROOT / page).parent.joinpath(link).exists()] == []
+
+
+@pytest.mark.parametrize("page", DOCS)
 def test_every_file_that_is_named_is_there(page):
     paths = [path for path in named(page, PATH) if not MADE_BY_A_BUILD.search(path)]
     assert paths
     assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [page for page in DOCS if "writing" not in page])
 def test_every_name_of_the_package_that_is_given_is_there(page):
     dotted = [name for name in named(page, DOTTED) if not name.endswith((".py", ".json"))]
     assert dotted
@@ -68,8 +74,8 @@ def rooms():
     return {p.name for p in package.iterdir() if (p / "__init__.py").is_file()}
 
 
-def test_readme_describes_every_room_once():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_tour_describes_every_room_once():
+    text = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
     described = re.findall(r"^\| `(\w+)` \|", text, flags=re.MULTILINE)
     assert sorted(described) == sorted(rooms())
 
