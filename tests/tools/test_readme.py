@@ -12,6 +12,8 @@ import pandas as pd
 import pytest
 
 from conceptnb import results
+from conceptnb.core import example_data
+from conceptnb.learning.environment_tables import learn_concepts, read_environments
 from conceptnb.tables.scorecard import scorecard
 from tools.book.project import Project
 
@@ -90,9 +92,6 @@ def test_the_snippet_prints_what_the_page_says():
 
 @pytest.mark.slow
 def test_the_report_of_the_beans_is_what_the_page_shows(tmp_path):
-    from conceptnb.core import example_data
-    from conceptnb.learning.environment_tables import learn_concepts, read_environments
-
     example_data.write_environments(tmp_path / "beans.csv")
     looked_for = {"dark": ["roast"], "light": ["roast"], "sour": ["acidity"]}
     looked_for["dark and mild"] = ["roast", "acidity"]

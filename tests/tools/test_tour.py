@@ -1,4 +1,4 @@
-"""The way in: what CONTRIBUTING and its pages name exists, and the picture is the import contract."""
+"""The way in: what CONTRIBUTING and its pages name exists; the picture is the import contract."""
 
 from __future__ import annotations
 
