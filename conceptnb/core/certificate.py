@@ -1,12 +1,15 @@
 r"""Which atoms does a design identify, and on which supports? A certificate for each atom.
 
 In units of its own noise :math:`G_e = \sum_i (\tfrac12 M_{ei} z_i^2 - B_{ei} z_i) + c_e`, with
-:math:`\partial G / \partial z = M\,\mathrm{diag}(z) - B =: D(z)`. Three statements on all models
-under Assumptions 1 to 3, proved in the chapters on Theorem 1 and on its failures, decide:
+:math:`\partial G / \partial z = M\,\mathrm{diag}(z) - B =: D(z)`. Second models are those of
+Assumptions 1 to 3: columns of M are zeros and ones in the units of their atoms, and B vanishes
+where M does. Three statements, proved in the theory notes, decide:
 
-- *On every support* (any open set) an atom is identified if :math:`(w^\top M)_i \ne 0` for some w
-  with :math:`w^\top D(z) = 0`, at a random z, and no other such atom has a column that is
-  proportional to :math:`M_i` on the space of these w.
+- *On every support* (any open set) an atom is identified if and only if it is shown, that is
+  :math:`(w^\top M)_i \ne 0` for some w with :math:`w^\top D(z) = 0`, and the shown atoms whose
+  columns are proportional to :math:`M_i` on the space of these w cannot be turned: no second
+  choice of columns and valuations has the same residue there
+  (`conceptnb.core.shared_poles`).
 - *On no support* if two columns of M are proportional (rotate the two atoms), or if some v with
   :math:`D(z) v = 0` has :math:`v_i \ne 0` (flow along v, as far as one likes).
 - *Under full support* (:math:`p > 0` everywhere) any other atom is identified if its column is
@@ -23,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import null_space, orth
 
+from conceptnb.core.shared_poles import Turn, find_turn
 from conceptnb.common.validation import Array, as_array
 
 Verdict = Literal["always", "full support", "never"]
@@ -37,9 +41,10 @@ def certify(M: ArrayLike, B: ArrayLike) -> tuple[Verdict, ...]:
     Parameters
     ----------
     M : array-like of shape (m, n)
-        Environment-concept matrix (7). For "always" any real matrix without a zero column
-        will do, so that variances may differ by environment and atom. "full support" is
-        proved for the matrices of (7), with one variance.
+        Environment-concept matrix (7), up to a factor for each atom. Other real matrices
+        without a zero column will do for "always", so that variances may differ by environment
+        and atom; the columns of second models are then multiples of those of M. "full support"
+        is proved for the matrices of (7), with one variance.
     B : array-like of shape (m, n)
         Environment-valuation matrix (8).
 
@@ -60,22 +65,72 @@ def certify(M: ArrayLike, B: ArrayLike) -> tuple[Verdict, ...]:
     ('full support', 'full support')
     >>> certify([[1, 1]], [[0.5, -0.3]])
     ('never', 'never')
+
+    Two atoms that share a pole, and whose valuations vanish in different environments:
+
+    >>> M = [[1, 0, 1], [1, 0, 1], [0, 1, 1], [0, 1, 1]]
+    >>> certify(M, [[0.3, 0, 1], [-0.4, 0, 1], [0, 0.7, 1], [0, -0.2, 1]])
+    ('always', 'always', 'full support')
     """
     columns, values = _standard_units(M, B)
     n = columns.shape[1]
-    D = _slope(columns, values)
-    left, right = _kernel(D.T), _kernel(D)
-    seen = _length(left.T @ columns) > _TOLERANCE
-    # The w that annihilate D(z) at some z span the complement of the unseen columns.
-    space = _kernel(np.hstack([columns[:, ~seen], values[:, ~seen]]).T)
-    moving = _length(right.T) > _TOLERANCE
-    always = seen & ~_proportional(space.T @ columns, np.flatnonzero(seen))
-    never = _proportional(columns, np.arange(n)) | moving
+    twins = _proportional(columns)
+    seen, space = shown_atoms(M, B)
+    always = seen & ~twins
+    for i in np.flatnonzero(always):
+        always[i] = turn_of(M, B, seen, space, int(i), np.random.default_rng(0)) is None
+    moving = _length(_kernel(_slope(columns, values)).T) > _TOLERANCE
+    never = twins | moving
     full = _full_support(columns, values, always, moving, never)
     return tuple(
         "always" if always[i] else "full support" if full[i] and not never[i] else "never"
         for i in range(n)
     )
+
+
+def shown_atoms(M: ArrayLike, B: ArrayLike) -> tuple[np.ndarray, Array]:
+    """Tell which atoms some w with w'D(z) = 0 shows, and where the others drop out.
+
+    Parameters
+    ----------
+    M, B : array-like of shape (m, n)
+        The design, as in `certify`.
+
+    Returns
+    -------
+    seen : array of bool, of shape (n,)
+        Whether (w'M)_i is not zero for some w that annihilates D at a random z.
+    space : array of shape (m, k)
+        Orthonormal basis of the w that vanish on M_j and B_j of every atom j that is not shown:
+        the span of all w that annihilate D(z) at some z.
+    """
+    columns, values = _standard_units(M, B)
+    left = _kernel(_slope(columns, values).T)
+    seen = _length(left.T @ columns) > _TOLERANCE
+    return seen, _kernel(np.hstack([columns[:, ~seen], values[:, ~seen]]).T)
+
+
+def turn_of(
+    M: ArrayLike,
+    B: ArrayLike,
+    seen: np.ndarray,
+    space: Array,
+    atom: int,
+    rng: np.random.Generator,
+) -> tuple[np.ndarray, Turn] | None:
+    """Find the shown atoms that share the pole of one of them, and a turn that bends it.
+
+    `seen` and `space` are those of `shown_atoms`. None if no such turn exists.
+    """
+    columns, values = as_array(M, "M", ndim=2), as_array(B, "B", ndim=2)
+    seen = np.flatnonzero(seen)
+    lines = _unit(space.T @ columns[:, seen])
+    here = lines[:, seen == atom][:, 0]
+    atoms = seen[np.abs(np.abs(here @ lines) - 1) < _TOLERANCE]
+    if len(atoms) == 1:
+        return None
+    turn = find_turn(columns, values, space, atoms, atom, rng)
+    return None if turn is None else (atoms, turn)
 
 
 def _full_support(
@@ -177,10 +232,12 @@ def _independent(columns: Array) -> bool:
     return k == 0 or bool(np.linalg.matrix_rank(columns, tol=_TOLERANCE) == k)
 
 
-def _proportional(columns: Array, among: np.ndarray) -> np.ndarray:
-    """Tell which of the columns `among` are proportional to another of them, shape (n,)."""
-    found = np.zeros(columns.shape[1], dtype=bool)
-    for i, j in itertools.combinations(among, 2):
-        if np.linalg.matrix_rank(columns[:, [i, j]], tol=_TOLERANCE) < 2:
-            found[[i, j]] = True
-    return found
+def _proportional(columns: Array) -> np.ndarray:
+    """Tell which columns are proportional to another one, shape (n,)."""
+    lines = _unit(columns)
+    cosines = np.abs(lines.T @ lines) - 2 * np.eye(columns.shape[1])
+    return np.asarray((cosines > 1 - _TOLERANCE).any(axis=1))
+
+
+def _unit(columns: Array) -> Array:
+    return columns / np.linalg.norm(columns, axis=0)

@@ -6,8 +6,7 @@ second model with the same log ratios: matrices :math:`\tilde M, \tilde B` and a
 :math:`\Phi` of the concept coordinates with :math:`\tilde G(\Phi(z)) = G(z)`.
 """
 
-import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -16,12 +15,14 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import null_space, orth
 from scipy.stats import uniform_direction
 
+from conceptnb.core.certificate import certify, shown_atoms, turn_of
+from conceptnb.core.shared_poles import Turn
 from conceptnb.common.validation import Array, as_array, as_generator, as_points
-from conceptnb.core.certificate import certify
 
 _TOLERANCE = 1e-8
 _ITERATIONS = _ATTEMPTS = 60
-_ANGLE = np.pi / 5  # by which the plane of two atoms is turned
+_RADII = (0.1, 0.03, 0.01)  # of the ball on which a second model is computed
+_ANGLE = np.pi / 5  # by which the plane of two atoms with equal columns is turned
 _TURN = np.array([[np.cos(_ANGLE), -np.sin(_ANGLE)], [np.sin(_ANGLE), np.cos(_ANGLE)]])
 
 
@@ -108,6 +109,7 @@ def competitor(M: ArrayLike, B: ArrayLike, atom: int, rng: np.random.Generator) 
 
     M and B (m, n) are in the units of one noise width. ValueError is raised for an atom whose
     certificate is "always", and RuntimeError if none of the random attempts bends the atom.
+    Only atoms that share the pole of the atom are turned.
     """
     M, B = as_array(M, "M", ndim=2), as_array(B, "B", ndim=2)
     as_generator(rng)
@@ -120,6 +122,7 @@ def competitor(M: ArrayLike, B: ArrayLike, atom: int, rng: np.random.Generator) 
     ]
     if twins:
         return _rotation(M, B, atom, twins[0])
+    seen, space = shown_atoms(M, B)
     for _ in range(_ATTEMPTS):
         centre = rng.standard_normal(n) * (1 + np.abs(B).max())
         kernel = null_space(M * centre - B, rcond=_TOLERANCE)
@@ -127,12 +130,19 @@ def competitor(M: ArrayLike, B: ArrayLike, atom: int, rng: np.random.Generator) 
             direction = kernel @ rng.standard_normal(kernel.shape[1])
             zero = np.zeros(len(M))
             return _Competitor("flow", M, B, M, B, zero, centre, 1.0, direction, np.eye(n))
-        found = _reparametrisation(M, B, centre, rng)
-        inside = uniform_direction(n).rvs(200, rng) * rng.random((200, 1)) ** (1 / n)
-        cloud = found.centre + found.radius * inside
-        steep = np.linalg.svd(found.slope, compute_uv=False)[-1]
-        if steep > 1e-3 and found.mismatch(cloud) < 1e-10 and found.bend(cloud, atom) > 1e-6:
-            return found
+        second = (M.copy(), B.copy(), centre.copy())
+        if seen[atom]:
+            _turn(M, B, turn_of(M, B, seen, space, atom, rng), *second)
+        else:
+            _exchange_hidden(M, B, np.flatnonzero(~seen), *second, rng)
+        found = _reparametrisation(M, B, centre, *second)
+        for radius in _RADII:
+            found = replace(found, radius=radius)
+            inside = uniform_direction(n).rvs(200, rng) * rng.random((200, 1)) ** (1 / n)
+            cloud = found.centre + found.radius * inside
+            steep = np.linalg.svd(found.slope, compute_uv=False)[-1]
+            if steep > 1e-3 and found.mismatch(cloud) < 1e-10 and found.bend(cloud, atom) > 1e-6:
+                return replace(found, radius=radius / 2)  # away from the edge, where folds begin
     raise RuntimeError(f"no second model found in {_ATTEMPTS} attempts for atom {atom}")
 
 
@@ -152,18 +162,35 @@ def _rotation(M: Array, B: Array, i: int, j: int) -> _Competitor:
     return _Competitor("rotation", M, B, M, other, np.zeros(len(M)), centre, 1.0, centre, turn)
 
 
-def _reparametrisation(M: Array, B: Array, centre: Array, rng: np.random.Generator) -> _Competitor:
-    """Describe the same log ratios near a point by other valuations, or by other columns."""
-    # Constant vectors in the span of D(z) for generic z are those spanned by the columns of M and
-    # B of the atoms that no w shows. The set of log ratios is invariant under translations along
-    # them: these atoms may be exchanged for any whose columns lie in that span, if the rank stays.
-    m, n = M.shape
+def _reparametrisation(
+    M: Array, B: Array, centre: Array, other_M: Array, other_B: Array, start: Array
+) -> _Competitor:
+    """Describe the same log ratios near a point by other columns, from another start."""
     slope = M * centre - B
-    left = null_space(slope.T, rcond=_TOLERANCE)
-    seen = np.linalg.norm(left.T @ M, axis=0) > _TOLERANCE if left.size else np.zeros(n, dtype=bool)
-    hidden = np.flatnonzero(~seen)
+    other_slope = other_M * start - other_B
+    into = np.linalg.pinv(other_slope, rcond=1e-9) @ slope
+    first, second = (null_space(s, rcond=_TOLERANCE) for s in (slope, other_slope))
+    if first.shape == second.shape:
+        into = into + second @ first.T
+    constants = (_ratios(M, B, centre[None]) - _ratios(other_M, other_B, start[None]))[0]
+    return _Competitor(
+        "reparametrisation", M, B, other_M, other_B, constants, centre, _RADII[0], start, into
+    )
+
+
+def _exchange_hidden(
+    M: Array,
+    B: Array,
+    hidden: np.ndarray,
+    other_M: Array,
+    other_B: Array,
+    start: Array,
+    rng: np.random.Generator,
+) -> None:
+    """Exchange the atoms that no w shows, in place."""
+    # The set of log ratios is invariant under translations along their columns of M and B: these
+    # atoms may be exchanged for any whose columns lie in that span, if the rank stays.
     span = np.hstack([M[:, hidden], B[:, hidden]])
-    other_M, other_B, start = M.copy(), B.copy(), centre.copy()
     if rng.random() < 0.5:
         other_M[:, hidden] = M[:, rng.choice(hidden, size=len(hidden))]
     size = 1 + np.abs(B).max()
@@ -173,43 +200,22 @@ def _reparametrisation(M: Array, B: Array, centre: Array, rng: np.random.Generat
         change = free @ rng.standard_normal(free.shape[1])
         other_B[:, k] = (B[:, k] if same else 0.0) + 0.5 * size * change
     start[hidden] += 0.3 * size * rng.standard_normal(len(hidden))
-    space = null_space(span.T, rcond=_TOLERANCE) if len(hidden) else np.eye(m)
-    for i, j in itertools.combinations(np.flatnonzero(seen).tolist(), 2):
-        if np.linalg.matrix_rank(space.T @ M[:, [i, j]], tol=_TOLERANCE) < 2:
-            _turn_pair(M, B, space, [i, j], other_M, other_B, start, rng)
-            break
-    other_slope = other_M * start - other_B
-    into = np.linalg.pinv(other_slope, rcond=1e-9) @ slope
-    first, second = (null_space(s, rcond=_TOLERANCE) for s in (slope, other_slope))
-    if first.shape == second.shape:
-        into = into + second @ first.T
-    constants = (_ratios(M, B, centre[None]) - _ratios(other_M, other_B, start[None]))[0]
-    return _Competitor(
-        "reparametrisation", M, B, other_M, other_B, constants, centre, 0.1, start, into
-    )
 
 
-def _turn_pair(
+def _turn(
     M: Array,
     B: Array,
-    space: Array,
-    index: list[int],
+    found: tuple[np.ndarray, Turn] | None,
     other_M: Array,
     other_B: Array,
     start: Array,
-    rng: np.random.Generator,
 ) -> None:
-    """Turn two atoms whose columns of M are proportional on `space`, in place."""
-    columns = space.T @ M[:, index]
-    ratios = np.sqrt((columns**2).sum(axis=0) / (columns[:, 0] ** 2).sum())
-    chosen = rng.integers(2, size=2)
-    start[index] = _TURN @ (start[index] * ratios) / ratios[chosen]
-    other_M[:, index] = M[:, np.array(index)[chosen]]
-    target = (space.T @ (B[:, index] / ratios)) @ _TURN.T * ratios[chosen]
-    for k, column in zip(index, target.T, strict=True):
-        support = other_M[:, k] != 0
-        other_B[:, k] = 0.0
-        other_B[support, k] = np.linalg.lstsq(space.T[:, support], column, rcond=None)[0]
+    """Turn the atoms that share the pole of the one that is to be bent, in place."""
+    if found is None:
+        raise RuntimeError("the certificate found a turn of the atom that is not found again")
+    atoms, turn = found
+    other_M[:, atoms], other_B[:, atoms] = turn.columns, turn.values
+    start[atoms] = turn.slope @ start[atoms] + turn.shift
 
 
 def _within(span: Array, support: np.ndarray) -> Array:
