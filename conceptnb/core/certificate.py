@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import null_space, orth
 
-from conceptnb.core.shared_poles import Turn, find_turn
 from conceptnb.common.validation import Array, as_array
+from conceptnb.core.shared_poles import Turn, find_turn
 
 Verdict = Literal["always", "full support", "never"]
 

@@ -15,9 +15,9 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import null_space, orth
 from scipy.stats import uniform_direction
 
+from conceptnb.common.validation import Array, as_array, as_generator, as_points
 from conceptnb.core.certificate import certify, shown_atoms, turn_of
 from conceptnb.core.shared_poles import Turn
-from conceptnb.common.validation import Array, as_array, as_generator, as_points
 
 _TOLERANCE = 1e-8
 _ITERATIONS = _ATTEMPTS = 60
