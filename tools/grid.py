@@ -58,7 +58,8 @@ def square_problem() -> Problem:
 
 def level_lines(problem: Problem) -> list[Array]:
     """Return latent points (points, 2) on the level lines of the first atom, then of the other."""
-    ends, lines = np.linspace(-1, 1, _POINTS), []
+    ends = np.linspace(-1, 1, _POINTS)
+    lines: list[Array] = []
     for atom in range(2):
         for level in np.linspace(-1, 1, _LINES):
             line = np.empty((_POINTS, 2))

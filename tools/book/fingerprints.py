@@ -27,7 +27,12 @@ def of_chapters(project: Project) -> dict[Path, str]:
 def of_site(project: Project) -> str:
     """Return the fingerprint of the site: chapters, pages, settings, and what builds it."""
     root = project.root
-    settings = [root / "_config.yml", root / "_toc.yml", root / "pyproject.toml"]
+    settings = [
+        root / "_config.yml",
+        root / "_toc.yml",
+        root / "pyproject.toml",
+        root / "CITATION.cff",
+    ]
     pages = _digest(root, [*tracked_files(root / "book"), *settings])
     builder = _digest(_BUILDER, tracked_files(_BUILDER))
     return _join(*of_chapters(project).values(), pages, builder)

@@ -12,6 +12,7 @@ from urllib.parse import unquote, urldefrag, urljoin
 from bs4 import BeautifulSoup, Tag
 
 from conceptnb.common.files import write_text
+from tools.book.front import add_front
 from tools.book.project import Project
 
 if TYPE_CHECKING:
@@ -41,12 +42,19 @@ def build(project: Project, browser: "Browser") -> Path:
         page.pdf(path=target, **_OPTIONS)
     finally:
         joined.unlink()
+    articles = [read_page(project, page)[1] for page in printed_pages(project)]
+    add_front(project, browser, target, [article.h1.get_text() for article in articles])
     return target
+
+
+def printed_pages(project: Project) -> list[str]:
+    """Return the pages of the contents that are printed: all but the reference of the code."""
+    return [page for page in project.pages_in_toc if not page.startswith(_LEFT_OUT)]
 
 
 def join(project: Project) -> str:
     """Return the articles of the built site as one HTML page, with ids by page and links within."""
-    pages = [page for page in project.pages_in_toc if not page.startswith(_LEFT_OUT)]
+    pages = printed_pages(project)
     read = {page: read_page(project, page) for page in pages}
     head = read[pages[0]][0]
     for tag in head:

@@ -60,6 +60,8 @@ def stage(project: Project) -> Path:
     config["repository"] = {"url": project.address, "branch": "main"}
     config["html"]["baseurl"] = project.site_address
     config["sphinx"]["config"]["notfound_urls_prefix"] = f"/{project.name}/"
+    if (project.root / "CITATION.cff").is_file():
+        shutil.copyfile(project.root / "CITATION.cff", source / "CITATION.cff")
     write_text(source / "_config.yml", yaml.safe_dump(config, sort_keys=False))
     return source
 
