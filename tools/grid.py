@@ -64,7 +64,7 @@ def level_lines(problem: Problem) -> list[Array]:
         for level in np.linspace(-1, 1, _LINES):
             line = np.empty((_POINTS, 2))
             line[:, atom], line[:, 1 - atom] = level, ends
-            lines.append(np.linalg.solve(problem.atoms, line.T).T)
+            lines.append(np.asarray(np.linalg.solve(problem.atoms, line.T).T, dtype=float))
     return lines
 
 

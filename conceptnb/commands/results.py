@@ -129,9 +129,10 @@ def _described(result: "Result") -> str:
         age = f"{days} day{'s' * (days != 1)} ago"
     except ValueError:
         age = "on an unrecorded day"
-    seeds = f"{len(result.seeds)} seed" + ("s" if len(result.seeds) != 1 else "")
+    counted = (("seed", len(result.seeds)), ("run", len(result.runs)))
+    sizes = "".join(f"{n:,} {what}{'s' * (n != 1)}, " for what, n in counted if n)
     return (
-        f"{result.name}: {state}\n    {result.command}; {seeds}, {len(result.runs)} runs, "
+        f"{result.name}: {state}\n    {result.command}; {sizes}"
         f"{result.cpu_seconds:,.0f} CPU-s on {result.computed.cpu or 'an unrecorded processor'}, "
         f"{age}"
     )

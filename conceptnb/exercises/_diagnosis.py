@@ -73,7 +73,9 @@ def describe_difference(
 
 def _pattern(mine: NDArray[Any], solution: NDArray[Any], close: _Close) -> str:
     with np.errstate(all="ignore"):
-        for says, pattern in PATTERNS.values():
+        for name, (says, pattern) in PATTERNS.items():
+            if name == "100 x" and (np.abs(solution) > 1).any():
+                continue  # no share, so its hundredfold is no percentage
             if close(mine, pattern(solution)).all():
                 return says
     if solution.size < 2 or not solution.any():

@@ -284,9 +284,9 @@ def test_buttons_open_the_right_file(project, documents):
         name = f"notebooks/{chapter.stem}"
         links = {a["href"] for a in documents[f"{name}.html"].find_all("a", href=True)}
         colab = "https://colab.research.google.com/github"
-        assert f"{colab}/{repository}/blob/main/{name}.ipynb" in links
+        assert f"{colab}/{repository}/blob/launch/{name}.ipynb" in links
         binder = "https://mybinder.org/v2/gh"
-        assert f"{binder}/{repository}/main?urlpath=lab/tree/{name}.ipynb" in links
+        assert f"{binder}/{repository}/launch?urlpath=lab/tree/{name}.ipynb" in links
         assert f"{project.address}/edit/main/{name}.md" in links
         assert any(link.endswith(f"_sources/{name}.ipynb") for link in links), "no download"
         assert (project.root / f"{name}.ipynb").is_file()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 
-from tools.book import pairs, pdf, slides
+from tools.book import front, pairs, pdf, slides
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -223,6 +223,46 @@ def test_a_page_without_an_article_is_named(project):
     (project.html / "notebooks" / "a.html").write_text("<html></html>", encoding="utf-8")
     with pytest.raises(RuntimeError, match=r"notebooks/a\.html holds no article"):
         slides.build(project)
+
+
+# What others see of it ------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_page_says_what_it_is_about(built):
+    page = parsed(built.html / "notebooks" / "a.html")
+    said = {
+        tag.get("name") or tag.get("property"): tag.get("content") for tag in page.select("meta")
+    }
+    assert said["description"] == said["og:description"]
+    assert said["description"].startswith("Opening, see A place, Lemma ")
+    assert said["og:title"] == said["citation_title"] == "Chapter a"
+    address = f"{built.site_address}notebooks/a.html"
+    assert said["og:url"] == page.select_one("link[rel=canonical]")["href"] == address
+    picture = said["og:image"].removeprefix(built.site_address)
+    assert (built.html / picture).is_file()
+    assert f"<loc>{address}</loc>" in (built.html / "sitemap.xml").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_the_launch_buttons_open_the_plain_notebooks_and_one_leads_to_the_printed_book(built):
+    links = {a["href"] for a in parsed(built.html / "notebooks" / "a.html").select("a[href]")}
+    colab = "https://colab.research.google.com/github/an-owner/a-book/blob"
+    assert f"{colab}/launch/notebooks/a.ipynb" in links
+    binder = "https://mybinder.org/v2/gh/an-owner/a-book"
+    assert f"{binder}/launch?urlpath=lab/tree/notebooks/a.ipynb" in links
+    assert f"{built.site_address}a-book.pdf" in links
+
+
+@pytest.mark.slow
+def test_the_front_of_the_printed_book_names_what_it_is_and_where_chapters_begin(built):
+    (built.root / "CITATION.cff").write_text("version: 1.2.3\ndate-released: 2031-02-03\n")
+    page = front.front_page(built, [("Welcome", 1), ("Chapter a", 2), ("Chapter b", 7)])
+    (built.root / "CITATION.cff").unlink()
+    words = BeautifulSoup(page, "html.parser").body.get_text(" ", strip=True)
+    assert "Version 1.2.3, 2031-02-03" in words
+    assert "Welcome 1 Chapter a 2 Chapter b 7" in words
+    assert built.site_address in words
 
 
 # The book on paper ---------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 from pypdf import PdfReader, PdfWriter
+from pypdf.constants import PageLabelStyle
 from pypdf.generic import Destination
 
 from tools.book.project import Project
@@ -25,7 +26,7 @@ _ABOUT = (
 def add_front(project: Project, browser: "Browser", book: Path, titles: list[str]) -> None:
     """Put title page and contents before the pages of a printed book, and say who wrote it.
 
-    `titles` are those of all chapters, in order; the outline of the PDF knows on which page each is.
+    `titles` are those of all chapters, in order; the outline of the PDF knows their pages.
     """
     chapters = list(zip(titles, pages_of_chapters(PdfReader(book)), strict=True))
     page = browser.new_page(color_scheme="light")
@@ -35,8 +36,8 @@ def add_front(project: Project, browser: "Browser", book: Path, titles: list[str
     writer = PdfWriter(clone_from=book)
     writer.merge(0, front, import_outline=False)
     first = len(front.pages)
-    writer.set_page_label(0, first - 1, style="/r")
-    writer.set_page_label(first, len(writer.pages) - 1, style="/D", start=1)
+    writer.set_page_label(0, first - 1, style=PageLabelStyle.LOWERCASE_ROMAN)
+    writer.set_page_label(first, len(writer.pages) - 1, style=PageLabelStyle.DECIMAL, start=1)
     config = _config(project)
     writer.add_metadata({"/Title": config["title"], "/Author": config["author"]})
     writer.write(book)

@@ -42,8 +42,8 @@ def build(project: Project, browser: "Browser") -> Path:
         page.pdf(path=target, **_OPTIONS)
     finally:
         joined.unlink()
-    articles = [read_page(project, page)[1] for page in printed_pages(project)]
-    add_front(project, browser, target, [article.h1.get_text() for article in articles])
+    headings = [read_page(project, page)[1].h1 for page in printed_pages(project)]
+    add_front(project, browser, target, [h1.get_text() if h1 else "" for h1 in headings])
     return target
 
 

@@ -35,7 +35,7 @@ def _describe(app: Sphinx, page: str, template: str, context: dict[str, Any], do
     body = context.get("body", "")
     if doctree is None or not app.config.html_baseurl:
         return
-    site, book = app.config.html_baseurl, app.config.project
+    site, book = app.config.html_baseurl, app.config.html_title
     title = BeautifulSoup(context.get("title", ""), "html.parser").get_text()
     found = _PICTURE.search(body)
     picture = site + (found[1] if found else "_static/grid.png")
@@ -70,7 +70,7 @@ def _citation(app: Sphinx, title: str) -> dict[str, str]:
     cited = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
     return {
         "citation_title": title,
-        "citation_inbook_title": str(app.config.project),
+        "citation_inbook_title": str(app.config.html_title),
         "citation_author": str(app.config.author),
         "citation_publication_date": str(cited.get("date-released", "")).replace("-", "/"),
         "citation_language": "en",
