@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([*ROOT.glob("notebooks/*.md"), *ROOT.glob("book/*.md"), ROOT / "README.md"])
+PAGES = sorted([*ROOT.glob("notebooks/*.md"), *ROOT.glob("book/*.md")])  # README: test_readme.py
 KINDS = {
     "setting": "chosen by us or by the authors, and not measured",
     "paper": "a number of the paper or of another cited work, called theirs",
