@@ -31,16 +31,17 @@ def test_a_table_of_the_theory_is_computed_and_listed(tmp_path, monkeypatch, cap
     assert table.rows
     capsys.readouterr()
     assert main(["results"]) == 0
-    unmeasured = "theory_nested: current, spread not measured: `conceptnb results --spread"
-    assert capsys.readouterr().out.startswith(unmeasured)
+    said = capsys.readouterr().out
+    assert said.startswith("theory_nested: current: computed on ")
+    assert "spread not measured: `conceptnb results --spread theory_nested`" in said
     results.save(dataclasses.replace(table, spread={"columns": []}), out)
     assert main(["results"]) == 0
-    assert capsys.readouterr().out.startswith("theory_nested: current\n    conceptnb reproduce th")
+    assert "spread not measured" not in capsys.readouterr().out
     changed = json.loads(out.read_text(encoding="utf-8"))
-    changed["code"]["conceptnb.studies.theory_tables"] = "0"
+    changed["runs"][0]["M_right"] = not changed["runs"][0]["M_right"]
     out.write_text(json.dumps(changed), encoding="utf-8")
     assert main(["results", "theory_nested"]) == 1
-    assert "STALE: conceptnb.studies.theory_tables" in capsys.readouterr().out
+    assert "theory_nested: broken" in capsys.readouterr().out
     assert main(["results", "nothing"]) == 2
     assert "nothing" in capsys.readouterr().err
 
