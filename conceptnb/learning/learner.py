@@ -19,8 +19,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from conceptnb.common.validation import Array, as_count
 from conceptnb.learning.cluster_whitening import ClusterWhitening
 from conceptnb.learning.data import check_environment, stack
+from conceptnb.learning.encoders import LinearEncoder
 from conceptnb.learning.fitting import ConceptFit, fit
+from conceptnb.learning.heads import TiedHead
+from conceptnb.learning.linear import LinearFit
 from conceptnb.learning.model import Whitening
+from conceptnb.learning.purity import ImpureFit, fit_impure
 from conceptnb.learning.recipes import BEST, CLUSTER_WHITENED, UNKNOWN_TARGETS, Recipe
 from conceptnb.learning.training import TrainingConfig
 
@@ -46,6 +50,10 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     n_starts, epochs : int, optional
         Starts, and passes over the data, by default the recipe's. A linear encoder for known
         targets is searched and not trained: it takes neither.
+    purity : "estimate", optional
+        Some rows of an environment may not have been looked for, and come from the base: their
+        unknown share is fitted with the concepts. Needs targets and a linear encoder. By default
+        all rows are taken to have been looked for.
     held_out : float
         Share of every environment that chooses epoch and start.
     random_state : int
@@ -58,7 +66,11 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     environments_ : array of shape (m + 1,)
         0 to m, or names: the base, then the others in the order of the alphabet.
     held_out_loss_ : float
-        Contrastive loss on the held-out share, in nats per row.
+        Contrastive loss on the held-out share, in nats per row; with ``purity="estimate"``, of the
+        fit that it starts from, which takes all rows as looked for.
+    purity_, purity_errors_ : arrays of shape (m,)
+        With ``purity="estimate"``: the share of each environment's rows that were looked for, and
+        its standard error, which means nothing where the purity is 0 or 1.
     n_features_in_ : int
 
     Examples
@@ -78,6 +90,7 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         base: str | None = None,
         encoder: str = "mlp",
         base_clusters: int | None = None,
+        purity: str | None = None,
         n_starts: int | None = None,
         epochs: int | None = None,
         held_out: float = 0.2,
@@ -88,6 +101,7 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.base = base
         self.encoder = encoder
         self.base_clusters = base_clusters
+        self.purity = purity
         self.n_starts = n_starts
         self.epochs = epochs
         self.held_out = held_out
@@ -123,12 +137,41 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         data = stack([rows[order]], labels[order], self.targets)
         n = as_count(self.n_concepts, "n_concepts")
         self._fit = fit(data, recipe, n_concepts=n, seeds=[self.random_state])
+        if self.purity is not None:
+            self._fit_purity(rows, labels)
         counts = np.bincount(labels)
         self.n_environments_ = len(counts) - 1
         self.held_out_loss_ = float(self._fit.held_out_loss.min())
         self._log_prior = np.log(counts / counts.sum())
         self._n_features_out = n
         return self
+
+    def _fit_purity(self, rows: Array, labels: np.ndarray) -> None:
+        """Fit purities beside the concepts, from the fit that takes all rows as looked for."""
+        model = self._fit.model
+        assert isinstance(model.head, TiedHead)
+        assert isinstance(model.encoder, LinearEncoder)
+        white = self._white(rows)
+        W = model.encoder.layer.weight[0].detach().double().numpy()
+        gamma, alpha = (
+            a[0].detach().double().numpy() for a in (model.head.gamma, model.head.alpha)
+        )
+        start = LinearFit(W, alpha[0], gamma.T, 0.0)
+        found = fit_impure(
+            white,
+            labels,
+            np.asarray(self.targets),
+            start,
+            np.random.default_rng(self.random_state),
+        )
+        model.encoder.start_linear(torch.as_tensor(found.W[None]))
+        model.head.start(
+            torch.as_tensor(found.alpha[None, None]), torch.as_tensor(found.gamma.T[None])
+        )
+        self._keep_purity(found)
+
+    def _keep_purity(self, found: ImpureFit) -> None:
+        self.purity_, self.purity_errors_, self._impure = found.purity, found.purity_errors, found
 
     def _numbered(self, environment: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """Return the environments, the base first, and the number of each row's own."""
@@ -151,6 +194,10 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _recipe(self) -> Recipe:
         if self.encoder not in ("linear", "mlp"):
             raise ValueError(f"encoder must be 'linear' or 'mlp', got {self.encoder!r}")
+        if self.purity not in (None, "estimate"):
+            raise ValueError(f"purity must be None or 'estimate', got {self.purity!r}")
+        if self.purity is not None and (self.targets is None or self.encoder != "linear"):
+            raise ValueError("purity='estimate' needs targets and encoder='linear'")
         changes: dict[str, Any] = {"encoder": self.encoder, "held_out": self.held_out}
         if self.base_clusters is not None:
             if self.targets is None or self.encoder == "linear":
@@ -177,8 +224,36 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return self._rows(X, "transform")
 
     def log_odds(self, X: ArrayLike) -> Array:
-        """Return the learned ln p^e(x)/p^0(x), shape (samples, m), as in (87)."""
-        return self._rows(X, "log_odds")
+        """Return the learned ln p^e(x)/p^0(x), shape (samples, m), as in (87).
+
+        With estimated purities, these are the log ratios of the mixtures that were collected.
+        """
+        looked_for = self._rows(X, "log_odds")
+        if self.purity is None:
+            return looked_for
+        with np.errstate(divide="ignore"):
+            return np.logaddexp(np.log(self.purity_) + looked_for, np.log1p(-self.purity_))
+
+    def valuation_errors(self, X: ArrayLike) -> Array:
+        """Return standard errors (samples, n_concepts) of valuations, with estimated purities.
+
+        They are relative to the mean of the base, in the unit of the valuations.
+        """
+        check_is_fitted(self)
+        if self.purity is None:
+            raise ValueError(
+                "these standard errors come with purity='estimate'; for pure environments see "
+                "conceptnb.learning.standard_errors.valuation_errors"
+            )
+        rows: Array = validate_data(self, X, dtype=np.float64, reset=False)
+        return self._impure.valuation_errors(self._white(rows))
+
+    def _white(self, rows: Array) -> Array:
+        whitening = self._fit.whitening
+        assert whitening is not None
+        x = torch.as_tensor(rows, dtype=whitening.mean.dtype)[None]
+        white: Array = whitening(x)[0].double().numpy()
+        return white
 
     def score(self, X: ArrayLike, environment: ArrayLike) -> float:
         """Return the mean log-likelihood of the environments, in nats; higher is better.
@@ -209,6 +284,11 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             for name, value in module.state_dict().items()
         }
         tensors["log_prior"] = torch.as_tensor(self._log_prior)
+        if self.purity is not None:
+            tensors |= {
+                f"impure.{k}": torch.tensor(np.ascontiguousarray(v))
+                for k, v in asdict(self._impure).items()
+            }
         parameters = self.get_params()
         if self.targets is not None:
             parameters["targets"] = np.asarray(self.targets).astype(int).tolist()
@@ -257,6 +337,8 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         model = recipe.build(inputs, learner.n_concepts, m, targets, [0])
         model.load_state_dict(part("model"))
         learner.held_out_loss_ = state["held_out_loss"]
+        if learner.purity is not None:
+            learner._keep_purity(ImpureFit(**{k: v.numpy() for k, v in part("impure").items()}))
         curve, rows = np.empty((1, 0)), np.empty(0, int)
         losses = np.array([[learner.held_out_loss_]])
         learner._fit = ConceptFit(recipe, model, whitening, curve, curve, losses, rows)

@@ -127,9 +127,12 @@ def competitor(M: ArrayLike, B: ArrayLike, atom: int, rng: np.random.Generator) 
         centre = rng.standard_normal(n) * (1 + np.abs(B).max())
         kernel = null_space(M * centre - B, rcond=_TOLERANCE)
         if kernel.size and np.abs(kernel[atom]).max() > _TOLERANCE:
-            direction = kernel @ rng.standard_normal(kernel.shape[1])
+            direction = kernel @ kernel[atom] / np.linalg.norm(kernel[atom])
             zero = np.zeros(len(M))
-            return _Competitor("flow", M, B, M, B, zero, centre, 1.0, direction, np.eye(n))
+            flow = _Competitor("flow", M, B, M, B, zero, centre, 1.0, direction, np.eye(n))
+            if flow.bend(centre + rng.uniform(-1, 1, size=(200, n)) / n**0.5, atom) > 1e-6:
+                return flow
+            continue
         second = (M.copy(), B.copy(), centre.copy())
         if seen[atom]:
             _turn(M, B, turn_of(M, B, seen, space, atom, rng), *second)
