@@ -54,7 +54,7 @@ class ImpureFit:
         return np.sqrt(np.diag(self.covariance)[-len(self.purity) :])
 
     def valuation_errors(self, X: Array) -> Array:
-        """Return standard errors (samples, n) of valuations of rows X (samples, d), from the origin."""
+        """Return standard errors (samples, n) of valuations of X (samples, d), from the origin."""
         d, n = self.W.shape
         blocks = self.covariance[: n * d, : n * d].reshape(n, d, n, d)
         return np.sqrt(np.einsum("sj,ijik,sk->si", X, blocks, X, optimize=True))
