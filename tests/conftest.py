@@ -22,7 +22,7 @@ def rng() -> np.random.Generator:
 
 def without_times(value):
     """Return rows, runs or a whole table as plain values, without what differs from run to run."""
-    times = ("cpu_seconds", "wall_seconds", "peak_gb", "computed", "cpu", "marks")
+    times = ("cpu_seconds", "wall_seconds", "peak_gb", "computed", "marks", "verified")
     if isinstance(value, Result):
         return without_times(dataclasses.asdict(value))
     if isinstance(value, dict):

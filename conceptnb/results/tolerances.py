@@ -14,6 +14,7 @@ from conceptnb.results.store import Result
 TIMES = ("cpu_seconds", "seconds", "peak_gb")
 """Columns that differ from run to run of the same code."""
 _TEXT = 0.1  # share of characters, or of entries, of a text that another kernel may change
+_ANOTHER_CHOICE = 2.0  # tolerances, of a name that was chosen, such as a setting
 _PLAIN = 0.02  # relative, of numbers whose spread is not stored
 _SEEDS = ("seed", "model_seed")
 
@@ -93,6 +94,8 @@ def _gaps(one: Any, other: Any, allowed: float | None) -> Iterator[float]:
     elif _is_number(one) and _is_number(other):
         gap = abs(float(one) - float(other))
         yield gap / (allowed or _PLAIN * max(abs(float(other)), 1e-2)) if gap else 0.0
+    elif isinstance(one, str) and isinstance(other, str):
+        yield _ANOTHER_CHOICE if one != other else 0.0
     elif one != other:
         yield np.inf
 

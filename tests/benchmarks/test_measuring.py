@@ -50,8 +50,8 @@ def test_the_command_writes_its_table_where_it_is_told(tmp_path, monkeypatch, ca
     assert "c against d: 9 (9 to 9)\n" in printed
     kept = json.loads(file.read_text())
     assert [row["ratio_median"] for row in kept["rows"]] == [2.0, 9.0]
-    assert kept["cpu"] and kept["versions"]["numpy"]
-    assert "conceptnb.core.distributions" in kept["modules"]
+    assert kept["computed"]["cpu"] and kept["computed"]["versions"]["numpy"]
+    assert "conceptnb.core.distributions" in kept["computed"]["modules"]
 
 
 def test_without_a_name_all_parts_are_measured(tmp_path, monkeypatch):
