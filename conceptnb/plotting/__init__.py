@@ -5,6 +5,7 @@ from types import ModuleType
 
 __all__ = [
     "embedded",
+    "field",
     "fits",
     "identification",
     "interactive",

@@ -3,9 +3,20 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
 
-from conceptnb.plotting._style import Row, draw_grid, new_figure, series_style, share_legend, styled
+from conceptnb.plotting._style import (
+    CARD,
+    MUTED,
+    PALETTE,
+    Row,
+    draw_grid,
+    new_figure,
+    series_style,
+    share_legend,
+    styled,
+)
 from conceptnb.tables import steering_analysis as analysis
 
 
@@ -43,6 +54,44 @@ def frontiers(
         ax.set(title=title, xlabel="KL, nats per token", xlim=(-0.02 * limit, limit))
     axes[0, 0].set_ylabel("MC1")
     share_legend(figure, 2)
+    return figure
+
+
+@styled
+def forest(groups: Mapping[str, pd.DataFrame], label: str) -> Figure:
+    """Draw differences with their intervals, one line each, in groups under a heading each.
+
+    Parameters
+    ----------
+    groups
+        By heading, frames with columns ``name``, ``mean``, ``low`` and ``high``.
+    label
+        What the horizontal axis shows, with its unit.
+
+    Returns
+    -------
+    Figure
+        An interval that excludes zero is drawn with a full mark, one that includes it with an
+        open one.
+    """
+    lines = sum(len(frame) + 1 for frame in groups.values())
+    figure, [[ax]] = new_figure(height=0.4 + 0.27 * lines)
+    ax.axvline(0, color=MUTED, linestyle="--", linewidth=1)
+    places, names, place = [], [], 0
+    for k, (heading, frame) in enumerate(groups.items()):
+        places, names, place = [*places, place], [*names, heading], place + 1
+        for entry in frame[["name", "mean", "low", "high"]].itertuples(index=False):
+            name, mean, low, high = entry
+            found = low > 0 or high < 0
+            ax.plot([low, high], [place, place], color=PALETTE[k], linewidth=1.5)
+            face = PALETTE[k] if found else CARD
+            ax.plot(mean, place, "o", markeredgecolor=PALETTE[k], markerfacecolor=face)
+            places, names, place = [*places, place], [*names, name], place + 1
+    ax.set_yticks(places, names)
+    for text in ax.get_yticklabels():
+        text.set_fontweight("bold" if text.get_text() in groups else "normal")
+    ax.set(xlabel=label, ylim=(place - 0.4, -0.6))
+    ax.grid(axis="y", visible=False)
     return figure
 
 

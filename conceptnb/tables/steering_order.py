@@ -62,7 +62,7 @@ def table6_of_model(rows: Sequence[Row]) -> pd.DataFrame:
     return pd.DataFrame(shown).set_index("technique")
 
 
-def compared(
+def differences(
     rows: Sequence[Row],
     pairs: Sequence[tuple[str, str]],
     *,
@@ -70,11 +70,26 @@ def compared(
     kl: float | None = None,
     among: slice | np.ndarray = slice(None),
 ) -> pd.DataFrame:
-    """Return MC1 of the first technique of each pair minus that of the second, `among` questions.
+    """Return MC1 of the first technique of each pair minus that of the second, in numbers.
 
-    The intervals of all pairs hold together with 95 % (Bonferroni). At equal KL each technique is
-    interpolated along its own α; one that stays below is taken at its strongest. The last column
-    has the difference in each split, if there are several.
+    Parameters
+    ----------
+    rows
+        Runs of one model, of `steering_real` or `steering_real_matrices`.
+    pairs
+        Names of two techniques each; ``baseline`` is the unsteered model.
+    alpha, kl
+        Give one of them: compare at equal strength, or at equal disturbance, KL in nats per token.
+        At equal KL each technique is interpolated along its own α; one that stays below is taken
+        at its strongest.
+    among
+        Which questions, of shape (questions,); all by default.
+
+    Returns
+    -------
+    DataFrame
+        One row a pair: ``technique``, ``minus``, ``mean``, ``low`` and ``high``. The intervals of
+        all pairs hold together with 95 % (Bonferroni).
 
     Raises
     ------
@@ -83,24 +98,34 @@ def compared(
     """
     if (alpha is None) == (kl is None):
         raise ValueError("give alpha or kl, and not both")
+    found = []
+    for pair in pairs:
+        one, other = (_accuracy(rows, name, alpha, kl)[among] for name in pair)
+        found.append((*pair, *_paired(one, other, len(pairs))))
+    return pd.DataFrame(found, columns=["technique", "minus", "mean", "low", "high"])
 
-    def accuracy(method: str, rows: Sequence[Row]) -> np.ndarray:
-        if method == BASELINE:
-            return accuracy_at_choice(rows, BASELINE)[among]
-        if alpha is not None:
-            return _at(rows, method, alpha)[among]
-        assert kl is not None
-        return accuracy_at_kl(rows, method, kl)[among]
 
+def compared(
+    rows: Sequence[Row],
+    pairs: Sequence[tuple[str, str]],
+    *,
+    alpha: float | None = None,
+    kl: float | None = None,
+    among: slice | np.ndarray = slice(None),
+) -> pd.DataFrame:
+    """Return `differences` as a table to read; its last column is the difference in each split."""
+    found = differences(rows, pairs, alpha=alpha, kl=kl, among=among)
     splits, shown = _splits(rows), []
-    for one, other in pairs:
-        mean, low, high = _paired(accuracy(one, rows), accuracy(other, rows), len(pairs))
-        each = [(accuracy(one, part) - accuracy(other, part)).mean() for part in splits]
-        shown.append(
-            {"technique": one, "minus": other}
-            | difference_columns(mean, low, high)
-            | ({"each split": ", ".join(f"{d:+.3f}" for d in each)} if len(each) > 1 else {})
-        )
+    for one, other, mean, low, high in found.itertuples(index=False):
+        entry = {"technique": one, "minus": other} | difference_columns(mean, low, high)
+        if len(splits) > 1:
+            one_each, other_each = (
+                [_accuracy(part, name, alpha, kl)[among].mean() for part in splits]
+                for name in (one, other)
+            )
+            each = np.subtract(one_each, other_each)
+            entry["each split"] = ", ".join(f"{d:+.3f}" for d in each)
+        shown.append(entry)
     return pd.DataFrame(shown).set_index("technique")
 
 
@@ -138,7 +163,16 @@ def _splits(rows: Sequence[Row]) -> list[list[Row]]:
     return [part for _, part in sorted(grouped(rows, ["seed"]).items())]
 
 
-def _at(rows: Sequence[Row], method: str, alpha: float) -> np.ndarray:
+def _accuracy(
+    rows: Sequence[Row], method: str, alpha: float | None, kl: float | None
+) -> np.ndarray:
+    """Return MC1 of each question, (questions,), at a strength or at a KL."""
+    if method == BASELINE:
+        return accuracy_at_choice(rows, BASELINE)
+    return _at(rows, method, alpha) if kl is None else accuracy_at_kl(rows, method, kl)
+
+
+def _at(rows: Sequence[Row], method: str, alpha: float | None) -> np.ndarray:
     here = [{**row, "alpha": alpha} for row in rows if row["method"] == method]
     return accuracy_at_choice(here, method)
 

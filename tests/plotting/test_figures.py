@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -191,6 +192,10 @@ CASES = {
     "embedded.valuation_violins": (
         {"one": POINTS[:, 0], "another": POINTS[:, 1]}, np.arange(60) % 4, "shape"
     ),
+    "field.chart": (
+        pd.DataFrame({"line of work": ["this paper", "probes"], "needs": [2, 1],
+                      "promises": [2, 0]}),
+    ),
     "fits.environment_points": (POINTS, ENVIRONMENT),
     "fits.loss_against_mcc": (
         {kind: {"best": ([0.1, 0.01], [0.8, 0.9])} for kind in ("linear", "nonlinear")},
@@ -256,6 +261,12 @@ CASES = {
         [{"corpus": w, "method": m, "truth": [0.5, 0.1], "speaker": [0.9, 0.1]}
          for w in ("alike", "by-category") for m in ("labels", "PCA")],
         ["truth", "speaker"],
+    ),
+    "steered.forest": (
+        {"minus the unsteered model": pd.DataFrame(
+            {"name": ["a vector", "a matrix"], "mean": [0.02, 0.01], "low": [0.01, -0.01],
+             "high": [0.03, 0.03]})},
+        "MC1 gained",
     ),
     "steered.strength_curves": (
         {"a vector": {key: [0.1, 0.2] for key in ("alpha", "mc1", "kl", "ce")}},
@@ -374,3 +385,12 @@ def test_a_bar_is_the_interval_that_scipy_gives():
 def test_a_series_may_end_before_the_last_level():
     figure = plotting.summaries.profiles(range(1, 5), {"long": [0.1] * 4, "short": [0.2] * 3}, "k")
     assert [len(line.get_xdata()) for line in figure.axes[0].lines] == [4, 3]
+
+
+def test_a_mark_is_full_where_the_interval_excludes_zero():
+    frame = pd.DataFrame({"name": ["one", "two", "three"], "mean": [0.2, -0.2, 0.1],
+                          "low": [0.1, -0.3, -0.1], "high": [0.3, -0.1, 0.3]})  # fmt: skip
+    [ax] = plotting.steered.forest({"differences": frame}, "MC1").axes
+    marks = [line for line in ax.lines if line.get_marker() == "o"]
+    full = [line.get_markerfacecolor() == line.get_markeredgecolor() for line in marks]
+    assert full == [True, True, False]

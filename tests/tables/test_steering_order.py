@@ -71,6 +71,14 @@ def test_equal_kl_interpolates_between_strengths(rows):
         steering_order.compared(rows, steering_order.NEIGHBOURS, alpha=2.0, kl=0.1)
 
 
+def test_the_table_shows_the_numbers_of_the_differences(rows):
+    numbers = steering_order.differences(rows, steering_order.WITH_CONTROLS, kl=0.1)
+    table = steering_order.compared(rows, steering_order.WITH_CONTROLS, kl=0.1)
+    assert list(table["MC1"]) == [f"{mean:+.3f}" for mean in numbers["mean"]]
+    assert ((numbers["high"] - numbers["mean"]) > 0).all()
+    np.testing.assert_allclose(numbers["high"] + numbers["low"], 2 * numbers["mean"], atol=1e-12)
+
+
 def test_splits_are_averaged_by_question_and_shown_one_by_one(rows, rng):
     second = [{**row, "seed": 1} for row in rows]
     flipped = next(row for row in second if row["method"] == MATRIX)
