@@ -32,7 +32,7 @@ def _rendering() -> Benchmark:
 
 def _embedding() -> Benchmark:
     """Of what embedding costs, nearly all is the model: in memory and in shards on the disk."""
-    model, shapes = clip.load_clip("small-vit"), shapes3d.RenderedShapes(clip.SMALL_SIZE)
+    model, shapes = clip.load_encoder("small-vit"), shapes3d.RenderedShapes(clip.SMALL_SIZE)
     index = np.arange(0, shapes3d.N_IMAGES, 240)
     images = model.preprocess(shapes.images(index))
 

@@ -166,11 +166,8 @@ _METHODS = (
     *("random projection", "random, 32 dimensions", "PCA", "FastICA", "classifier", "iVAE"),
     *("interventional", "concepts", "supervised"),
 )
-CLIP_MODELS = (
-    *("small-vit", "small-resnet", "small-vit-untrained", "small-resnet-untrained"),
-    *("ViT-B-32", "RN101"),
-)
-"""Names of CLIP models that no file stands for."""
+CLIP_MODELS = ("small-vit", "small-resnet")
+"""Names of the small CLIP models, which the package carries."""
 
 _STUDIES = (
     Study(
@@ -273,7 +270,7 @@ _STUDIES = (
         "Tables 2 to 5: concept directions in CLIP embeddings of 3D Shapes",
         Several(
             "--models",
-            type=PathOr("small", "openai", *CLIP_MODELS),
+            type=PathOr("small", "openai", *CLIP_MODELS, names=True),
             default=["small"],
             help="small (trained here, with untrained controls), openai (ViT-B-32 and RN101 of "
             "Appendix D), or names and local checkpoints",
@@ -294,6 +291,11 @@ _STUDIES = (
         option("--split", type=choice("half", "first-values"), default="half"),
         option("--seed", type=SEED, default=0),
         option("--cache", type=FOLDER, help="folder that keeps embeddings for later runs"),
+        Several("--architecture", default=[], help="of each file of --models, in their order"),
+        option("--device", default="cpu", help="of torch, such as cuda (default cpu)"),
+        option(
+            "--precision", type=choice("float32", "bfloat16", "float16"), default="float32"
+        ),
     ),
     Study(
         "clip-zeroshot",

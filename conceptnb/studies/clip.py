@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conceptnb.embeddings import clip, directions, shapes3d
-from conceptnb.embeddings.clip.clip_models import SOURCES
 from conceptnb.embeddings.directions.evaluation import ValuationTable
+from conceptnb.embeddings.encoders.loading import PAPER_ENCODERS, load_encoder
 from conceptnb.results import paper
 from conceptnb.results.runner import Plan, Row, Sample, Task
 from conceptnb.results.show import Table
@@ -60,13 +60,22 @@ def _separation_runs(**given: Any) -> list[Row]:
 
 
 def _embedded(
-    seed: int, models: list[str], data: str, images: int, cache: str | None
+    seed: int,
+    models: list[str],
+    data: str,
+    images: int,
+    cache: str | None,
+    architectures: Mapping[str, str] | None = None,
+    device: str = "cpu",
+    precision: str = "float32",
+    progress: bool = False,
 ) -> tuple[Embeddings, NDArray[np.intp]]:
     shapes, index = _images(seed, models, data, images)
     found: Embeddings = {}
     for name in models:
-        model = clip.load_clip(name)
-        found[model.name] = clip.embed_images(model, shapes, index, cache=cache)
+        of = (architectures or {}).get(name)
+        model = load_encoder(name, architecture=of, device=device, precision=precision)
+        found[model.name] = clip.embed_images(model, shapes, index, cache=cache, progress=progress)
     return found, shapes3d.index_to_factors(index)
 
 
@@ -181,12 +190,12 @@ def _summarise(runs: list[Row]) -> list[Row]:
 def plans(args: SimpleNamespace) -> list[Plan]:
     """Return the results files that the options ask for."""
     small = [*clip.SMALL_NAMES, *(f"{name}-untrained" for name in clip.SMALL_NAMES)]
-    groups = {"small": small, "openai": list(clip.REAL_NAMES)}
+    groups = {"small": small, "openai": list(PAPER_ENCODERS)}
     names = [name for word in args.models for name in groups.get(word, [word])]
     given = {"data": args.data, "images": args.images, "split": args.split, "cache": args.cache}
-    given |= {"seed": args.seed}
+    given |= {"seed": args.seed} | _where_and_how(args, names)
     kind = shapes3d.RenderedShapes if args.data == "rendered" else shapes3d.PublishedShapes
-    controls = [name for name in names if name.endswith("-untrained")]
+    controls = [name for name in names if _is_control(name)]
     trained = [name for name in names if name not in controls]
     sampled = Task(_separation_runs, given | {"models": trained[:1] or controls[:1]})
     return [
@@ -199,16 +208,11 @@ def plans(args: SimpleNamespace) -> list[Plan]:
                 "paper_table": "table2",  # pages show it with tables 3 to 5
                 "images": args.images,
                 "data": kind.source,
-                "models": {
-                    name if name in SOURCES else Path(name).stem: SOURCES.get(
-                        name, f"the local checkpoint {Path(name).name}"
-                    )
-                    for name in names
-                },
+                "models": {_shown(name): _source(name) for name in names},
                 "split": args.split,
                 "orders": N_ORDERS,
             },
-            prepare=partial(_prepare, args.seed, names, args.data, args.images, args.cache),
+            prepare=partial(_prepare, given | {"models": names}),
             sample=Sample(
                 task=sampled,
                 columns=("eta2", "accuracy", "accuracy_one_dimension"),
@@ -219,13 +223,50 @@ def plans(args: SimpleNamespace) -> list[Plan]:
     ]
 
 
-def _prepare(seed: int, models: list[str], data: str, images: int, cache: str | None) -> None:
-    if data == "3dshapes":
+def _where_and_how(args: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
+    """Return arguments of tasks that the small models need none of, so that their key is short."""
+    found: dict[str, Any] = {}
+    files = [name for name in names if Path(name).is_file()]
+    if len(args.architecture) > len(files):
+        raise ValueError(
+            f"--architecture {' '.join(args.architecture)}: give one for each file of --models, in "
+            f"their order; there are {len(files)}"
+        )
+    if args.architecture:
+        found["architectures"] = dict(zip(files, args.architecture, strict=False))
+    if args.device != "cpu":
+        found["device"] = args.device
+    if args.precision != "float32":
+        found["precision"] = args.precision
+    return found
+
+
+def _is_control(name: str) -> bool:
+    """Whether an encoder has random weights."""
+    return name.endswith(("-untrained", "/untrained"))
+
+
+def _shown(name: str) -> str:
+    return Path(name).stem if Path(name).is_file() else name
+
+
+def _source(name: str) -> str:
+    """Return where the weights of an encoder are from."""
+    if _is_control(name):
+        return "random weights"
+    if name.startswith("small-"):
+        return "a small CLIP model trained here"
+    if Path(name).exists():
+        return f"the local checkpoint {Path(name).name}"
+    return "OpenAI's weights" if name in PAPER_ENCODERS else f"the published weights {name}"
+
+
+def _prepare(given: Row) -> None:
+    """Fetch the published images; with a cache embed, saying how long it takes."""
+    if given["data"] == "3dshapes":
         shapes3d.download()
-    if cache is not None:
-        shapes, index = _images(seed, models, data, images)
-        for name in models:
-            clip.embed_images(clip.load_clip(name), shapes, index, cache=cache)
+    if given["cache"] is not None:
+        _embedded(**{key: given[key] for key in given if key != "split"}, progress=True)
 
 
 def paper_columns() -> dict[str, dict[str, list[list[float]]]]:
@@ -261,7 +302,7 @@ def valuation_columns(result: Result, factors: Sequence[str]) -> Result:
     """Return mean ± standard deviation of valuations of some factors, a column per model."""
     rows: dict[tuple[str, str], Row] = {}
     for row in _table(result, "valuations"):
-        if row["factor"] in factors and not row["model"].endswith("-untrained"):
+        if row["factor"] in factors and not _is_control(row["model"]):
             factor = row["factor"].replace("_", " ")
             line = rows.setdefault(
                 (factor, row["value"]), {"factor": factor, "value": row["value"]}

@@ -23,7 +23,7 @@ def _runs(kind: str, seed: int, images: int, labels: str = "true") -> list[Row]:
     rows: list[Row] = []
     for weights, seen in (("trained", True), ("trained", False), ("untrained", False)):
         name = f"small-{kind}" + ("-untrained" if weights == "untrained" else "")
-        model, kept = clip.load_clip(name), factors[held_out != seen][:images]
+        model, kept = clip.load_encoder(name), factors[held_out != seen][:images]
         Z = clip.embed_images(model, shapes, shapes3d.factors_to_index(kept))
         by_mean = clip.zero_shot(model, Z, rng)
         by_caption = clip.best_captions(model, Z, by_mean)

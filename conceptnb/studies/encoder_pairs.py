@@ -29,8 +29,7 @@ from conceptnb.common.validation import Array
 from conceptnb.embeddings import clip, directions, shapes3d
 from conceptnb.embeddings.alignment import linear_cka, mutual_neighbours
 from conceptnb.embeddings.clip import clip_training
-from conceptnb.embeddings.clip.clip_models import ClipModel
-from conceptnb.embeddings.clip.small_clip import clip_input
+from conceptnb.embeddings.clip.clip_models import as_encoder
 from conceptnb.results.provenance import closure
 from conceptnb.results.runner import Plan, Row, Sample, Task
 from conceptnb.results.summarise import summary
@@ -55,7 +54,7 @@ def pair_runs(
             if weights == "trained":
                 path = _trained(kind, seed, steps, Path(cache or folder))
             model = clip.create_small_model(kind, weights=path, seed=seed)
-        encoder = ClipModel(kind, weights, model, clip_input, clip.CaptionTokenizer())
+        encoder = as_encoder(kind, weights, model)
         pair.append(clip.embed_images(encoder, shapes, index).astype(float))
     factors = shapes3d.index_to_factors(index)
     if labels == "shuffled":

@@ -1,7 +1,7 @@
 """CLIP: small stand-ins trained here, OpenAI's models by name, embeddings at scale (Appendix D)."""
 
 from conceptnb.embeddings.arithmetic import move, nearest, unit, value_means
-from conceptnb.embeddings.clip.clip_models import REAL_NAMES, SMALL_NAMES, load_clip
+from conceptnb.embeddings.clip.clip_models import SMALL_NAMES
 from conceptnb.embeddings.clip.clip_training import ClipTraining, Cycle, TrainingPlan
 from conceptnb.embeddings.clip.image_embedding import embed_images, embed_rendered
 from conceptnb.embeddings.clip.images_and_captions import (
@@ -21,3 +21,4 @@ from conceptnb.embeddings.clip.small_clip import (
     CaptionTokenizer,
     create_small_model,
 )
+from conceptnb.embeddings.encoders.loading import load_encoder

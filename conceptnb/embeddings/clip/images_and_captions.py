@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from conceptnb.common.validation import Array, as_count
 from conceptnb.embeddings.arithmetic import unit, value_means
-from conceptnb.embeddings.clip.clip_models import ClipModel
+from conceptnb.embeddings.encoders.encoder import Encoder
 from conceptnb.embeddings.shapes3d.captions import captions
 from conceptnb.embeddings.shapes3d.factors import FACTORS, SIZES, check_factors, factor_index
 
@@ -21,7 +21,7 @@ TOLERANCE = {"scale": 1, "orientation": 2}
 
 
 def _class_embeddings(
-    model: ClipModel, factor: str, rng: np.random.Generator, *, n_captions: int = 100
+    model: Encoder, factor: str, rng: np.random.Generator, *, n_captions: int = 100
 ) -> NDArray[np.floating]:
     """Embed values as unit vectors (n_values, dimension) of captions alike but for their word."""
     column = factor_index(factor)
@@ -34,7 +34,7 @@ def _class_embeddings(
 
 
 def zero_shot(
-    model: ClipModel,
+    model: Encoder,
     embeddings: NDArray[np.floating],
     rng: np.random.Generator,
     factors: Sequence[str] = FACTORS,
@@ -49,7 +49,7 @@ def zero_shot(
 
 
 def best_captions(
-    model: ClipModel, embeddings: NDArray[np.floating], start: ArrayLike, *, sweeps: int = 3
+    model: Encoder, embeddings: NDArray[np.floating], start: ArrayLike, *, sweeps: int = 3
 ) -> NDArray[np.intp]:
     """Values (n, 6) named by the caption that fits each image best.
 
@@ -85,7 +85,7 @@ def accuracies(found: ArrayLike, factors: ArrayLike) -> dict[str, float]:
 
 
 def text_agreement(
-    model: ClipModel, Z: ArrayLike, factors: ArrayLike, factor: str, rng: np.random.Generator
+    model: Encoder, Z: ArrayLike, factors: ArrayLike, factor: str, rng: np.random.Generator
 ) -> tuple[Array, Array]:
     """Ask whether captions differ in the direction in which images differ (Section 6).
 
@@ -115,7 +115,7 @@ def vague_caption(factor: str, value: int) -> str:
     return captions(row, vague=[name for name in FACTORS if name != factor])[0]
 
 
-def caption_environment(model: ClipModel, Z: ArrayLike, caption: str, n: int) -> NDArray[np.intp]:
+def caption_environment(model: Encoder, Z: ArrayLike, caption: str, n: int) -> NDArray[np.intp]:
     """Positions (n,) of the images that fit a caption best, best first.
 
     The paper reads captions as concept indicators: images that go with "coloured
@@ -129,7 +129,7 @@ def caption_environment(model: ClipModel, Z: ArrayLike, caption: str, n: int) ->
 
 
 def environments_from_captions(
-    model: ClipModel, Z: ArrayLike, texts: Sequence[str], n: int
+    model: Encoder, Z: ArrayLike, texts: Sequence[str], n: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Environment data without labels: all images as the base, and n images per caption.
 

@@ -45,6 +45,8 @@ class Encoder(ABC):
     """What the configuration does not say and was taken to be so: for a report's warnings."""
     device: str = "cpu"
     precision: str = "float32"
+    batch: int = 32
+    """Images that go through the model together, unless a caller says otherwise."""
 
     @abstractmethod
     def image_features(self, inputs: Any) -> torch.Tensor:
@@ -158,6 +160,4 @@ def _check(images: Pictures) -> None:
 
 def as_pillow(images: Pictures) -> list[Image.Image]:
     """Return images as PIL has them, which is what pipelines of models take."""
-    return [
-        image if isinstance(image, Image.Image) else Image.fromarray(image) for image in images
-    ]
+    return [image if isinstance(image, Image.Image) else Image.fromarray(image) for image in images]

@@ -30,6 +30,7 @@ from open_clip.pretrained import (
 from open_clip.transform import PreprocessCfg, image_transform_v2
 
 from conceptnb.embeddings.encoders.encoder import Encoder, Pictures, as_pillow
+from conceptnb.embeddings.encoders.hub import asked_once
 from conceptnb.embeddings.encoders.state_dicts import Weights, read_weights
 
 CONFIG = "open_clip_config.json"
@@ -38,6 +39,7 @@ UNTRAINED = "untrained"
 
 _PREPROCESSING = ("mean", "std", "interpolation", "resize_mode")
 _NOT_EMBEDDING = ("logit_scale", "logit_bias", "position_ids")  # that embeddings do not depend on
+_SUFFIXES = (".safetensors", ".bin", ".pth", ".pt")
 _KNOWN_FILES = (
     "open_clip_model.safetensors",
     "open_clip_pytorch_model.safetensors",
@@ -83,7 +85,7 @@ class _Tokenizer:
 
     def __call__(self, texts: Sequence[str]) -> torch.Tensor:
         if self._loaded is None:
-            with _quiet():
+            with _quiet(), asked_once(f"the tokenizer of {self.of}"):
                 self._loaded = open_clip.get_tokenizer(self.of)
         return self._loaded(list(texts))
 
@@ -122,8 +124,9 @@ def by_tag(architecture: str, tag: str) -> Encoder:
         raise ValueError(_no_tag(architecture, tag))
     config = _configured(architecture)
     config["quick_gelu"] = _quick(config) or bool(tagged.get("quick_gelu"))
+    with asked_once(name):
+        path = Path(download_pretrained(tagged))
     model = _build(architecture, config, tagged)
-    path = Path(download_pretrained(tagged))
     weights = read_weights(path)
     if weights.by_openai or weights.activation:
         _fill(model, weights, name)
@@ -138,15 +141,19 @@ def by_tag(architecture: str, tag: str) -> Encoder:
 
 def from_hub(repository: str) -> Encoder:
     """Return the encoder of a repository on the hub that has an ``open_clip_config.json``."""
-    config_file = Path(download_pretrained_from_hf(repository, filename=CONFIG))
-    weights = Path(download_pretrained_from_hf(repository))
-    return _from_config(config_file, weights, f"hf-hub:{repository}", f"the hub's {repository}")
+    name = f"hf-hub:{repository}"
+    with asked_once(name):
+        config_file = Path(download_pretrained_from_hf(repository, filename=CONFIG))
+        weights = Path(download_pretrained_from_hf(repository))
+    return _from_config(config_file, weights, name, f"the hub's {repository}")
 
 
 def from_folder(folder: Path) -> Encoder:
     """Return the encoder of a folder with an ``open_clip_config.json`` and a file of weights."""
     found = [folder / name for name in _KNOWN_FILES if (folder / name).is_file()]
-    others = [p for p in sorted(folder.iterdir()) if p.suffix in (".safetensors", ".bin", ".pth", ".pt")]
+    others = [
+        p for p in sorted(folder.iterdir()) if p.suffix in (".safetensors", ".bin", ".pth", ".pt")
+    ]
     if not found and len(others) != 1:
         named = ", ".join(path.name for path in others) or "none"
         raise ValueError(
@@ -240,17 +247,18 @@ def _no_tag(architecture: str, tag: str) -> str:
 def _by_openai(weights: Weights, source: str) -> Encoder:
     """Build what OpenAI's own files hold, whose shapes say the architecture."""
     try:
-        sizes = {key: torch.tensor(0) for key in ("input_resolution", "context_length", "vocab_size")}
+        sizes = {
+            key: torch.tensor(0) for key in ("input_resolution", "context_length", "vocab_size")
+        }
         model = build_model_from_openai_state_dict(weights.state | sizes, cast_dtype=torch.float32)
     except (RuntimeError, KeyError, ValueError) as error:
         said = " ".join(str(error).split())[:120]
         raise ValueError(f"{weights.path} is not complete ({said}): fetch it again") from None
+    _fill(model.float().eval(), weights, str(weights.path))  # it was built in half precision
     config = PreprocessCfg(size=model.visual.image_size)
-    about = _about(model.float().eval(), {"quick_gelu": True}, config)
+    about = _about(model, {"quick_gelu": True}, config)
     tokenize = open_clip.SimpleTokenizer(context_length=model.context_length)
-    return OpenClipEncoder(
-        weights.path.stem, source, model, _Preparation(config), tokenize, about
-    )
+    return OpenClipEncoder(weights.path.stem, source, model, _Preparation(config), tokenize, about)
 
 
 def _configured(architecture: str) -> dict[str, Any]:
@@ -332,7 +340,9 @@ def _fill(model: Any, weights: Weights, where: str, architecture: str | None = N
         return not name.endswith(_NOT_EMBEDDING)
 
     wrong = [f"no {name}" for name in own if name not in state and matters(name)]
-    wrong += [f"{name}, which the model lacks" for name in state if name not in own and matters(name)]
+    wrong += [
+        f"{name}, which the model lacks" for name in state if name not in own and matters(name)
+    ]
     wrong += [
         f"{name} of shape {tuple(state[name].shape)}, and the model's is {tuple(own[name].shape)}"
         for name in own
@@ -344,7 +354,9 @@ def _fill(model: Any, weights: Weights, where: str, architecture: str | None = N
         raise ValueError(f"{where} holds no weights {of}: it has {wrong[0]}{more}")
     kept = {name: state[name] for name in own if name in state and matters(name)}
     if bad := [name for name, value in kept.items() if not torch.isfinite(value.float()).all()]:
-        raise ValueError(f"{where} holds NaN or infinite weights, such as in {bad[0]}: fetch it again")
+        raise ValueError(
+            f"{where} holds NaN or infinite weights, such as in {bad[0]}: fetch it again"
+        )
     model.load_state_dict(kept, strict=False)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import collections
 import pickle
-import re
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,8 +18,18 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-_OPENAI_SIZES = ("input_resolution", "context_length", "vocab_size")
+_NO_WEIGHTS = ("input_resolution", "context_length", "vocab_size", "attn_mask")
 """Buffers that OpenAI's own files have beside the weights."""
+_STORAGES = {
+    "HalfStorage": torch.float16,
+    "BFloat16Storage": torch.bfloat16,
+    "FloatStorage": torch.float32,
+    "DoubleStorage": torch.float64,
+    "LongStorage": torch.int64,
+    "IntStorage": torch.int32,
+    "BoolStorage": torch.bool,
+}
+_RUNS = "reading it would run code that it holds. Where you trust it, keep the weights alone"
 
 
 @dataclass(frozen=True)
@@ -48,7 +57,9 @@ def read_weights(path: Path) -> Weights:
     with path.open("rb") as file:
         start = file.read(64)
     if start.startswith(b"version https://git-lfs"):
-        raise ValueError(f"{path} is a pointer of Git LFS and no weights: `git lfs pull` fetches it")
+        raise ValueError(
+            f"{path} is a pointer of Git LFS and no weights: `git lfs pull` fetches it"
+        )
     if start[8:9] == b"{":
         return _described(path, _safetensors(path))
     if not zipfile.is_zipfile(path):
@@ -68,7 +79,7 @@ def _described(
     if all(name.startswith("module.") for name in found):
         found = {name.removeprefix("module."): value for name, value in found.items()}
     by_openai = "input_resolution" in found and "visual.conv1.weight" in found
-    state = {name: value for name, value in found.items() if name not in _OPENAI_SIZES}
+    state = {name: value for name, value in found.items() if name not in _NO_WEIGHTS}
     return Weights(path, state, "QuickGELU" if by_openai else activation, by_openai)
 
 
@@ -84,15 +95,8 @@ def _checkpoint(path: Path) -> dict[str, torch.Tensor]:
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
-        found = re.search(r"GLOBAL ([\w.]+)|Unsupported (?:global|class|operand)\S* ([\w.]+)", str(error))
-        if found:
-            held = next(group for group in found.groups() if group)
-            raise ValueError(
-                f"{path} holds objects ({held}), and reading them would run code: where you trust "
-                "it, keep the weights alone: python -c \"import torch; from safetensors.torch import"
-                f" save_model; save_model(torch.load('{path}', weights_only=False), "
-                "'weights.safetensors')\""
-            ) from None
+        if "GLOBAL" in str(error) or "Unsupported" in str(error):
+            raise ValueError(_converting(path, "torch.load", "weights_only=False)")) from None
         raise ValueError(f"{path} holds no weights that torch can read: fetch it again") from None
     except (RuntimeError, EOFError, KeyError, ValueError, OSError) as error:
         said = " ".join(str(error).split())[:120]
@@ -106,6 +110,15 @@ def _checkpoint(path: Path) -> dict[str, torch.Tensor]:
     if other:
         raise ValueError(f"{path}: {other[0]!r} is no tensor; save the model's state_dict alone")
     return content
+
+
+def _converting(path: Path, read: str, rest: str) -> str:
+    """Return why a file is refused, with the command that makes weights of it."""
+    comma = ", " if rest.startswith("weights") else ""
+    return (
+        f'{path}: {_RUNS}: python -c "import torch; from safetensors.torch import save_file; '
+        f"save_file({read}('{path}'{comma}{rest}, 'weights.safetensors')\""
+    )
 
 
 class _Held:
@@ -148,8 +161,8 @@ class _Attributes(pickle.Unpickler):
         }
         if (module, name) in allowed:
             return allowed[module, name]
-        if module == "torch" and name.endswith("Storage"):
-            return getattr(torch, name).dtype
+        if module == "torch" and name in _STORAGES:
+            return _STORAGES[name]
         raise pickle.UnpicklingError(f"{module}.{name}")
 
     def persistent_load(self, pid: Any) -> torch.Tensor:
@@ -175,12 +188,14 @@ def _torchscript(path: Path, archive: zipfile.ZipFile) -> Weights:
         code = b"".join(
             archive.read(name) for name in archive.namelist() if name.endswith(".py")
         ).decode("utf-8", "replace")
-    except (pickle.UnpicklingError, zipfile.BadZipFile, KeyError, AttributeError, TypeError) as error:
-        raise ValueError(
-            f"{path} is an archive of TorchScript that cannot be read without running it ({error});"
-            " where you trust it, keep the weights alone: python -c \"import torch; from "
-            f"safetensors.torch import save_file; save_file(torch.jit.load('{path}', 'cpu')"
-            ".state_dict(), 'weights.safetensors')\""
-        ) from None
+    except (
+        pickle.UnpicklingError,
+        zipfile.BadZipFile,
+        KeyError,
+        AttributeError,
+        TypeError,
+    ) as error:
+        said = _converting(path, "torch.jit.load", ").state_dict()")
+        raise ValueError(f"{said} (it holds {error})") from None
     says = "QuickGELU" if "QuickGELU" in code else "GELU" if "torch.gelu(" in code else None
     return _described(path, found, says)

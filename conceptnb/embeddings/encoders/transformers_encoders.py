@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+import transformers
 from safetensors import SafetensorError
 from transformers import AutoConfig, AutoImageProcessor, AutoModel, AutoTokenizer
 from transformers.utils import logging
 
 from conceptnb.embeddings.encoders.encoder import Encoder, Pictures, as_pillow
+from conceptnb.embeddings.encoders.hub import asked_once
 
 _UNUSED = ("logit_scale", "logit_bias", "position_ids", "mask_token")
 """Weights that embeddings do not depend on, which files may lack."""
@@ -36,10 +37,9 @@ class TransformersEncoder(Encoder):
 
 def _vector(output: Any) -> torch.Tensor:
     """Return the one vector per input in what a model returns, (n, dimension)."""
-    if not isinstance(output, torch.Tensor):
-        output = getattr(output, "image_embeds", None) if hasattr(output, "image_embeds") else (
-            getattr(output, "pooler_output", None)
-        )
+    for name in ("image_embeds", "pooler_output"):
+        if not isinstance(output, torch.Tensor) and hasattr(output, name):
+            output = getattr(output, name)
     return output.flatten(1)
 
 
@@ -96,14 +96,16 @@ def from_transformers(name: str, source: str) -> Encoder:
         If the model gives no one vector per image, lacks weights or the configuration of its
         images, needs code of its own, or a file is damaged.
     """
-    with _in_one_line(name):
-        config = AutoConfig.from_pretrained(name)
-    with _in_one_line(name, "preprocessor_config.json"):
-        processor = AutoImageProcessor.from_pretrained(name)
-    with _in_one_line(name), _quiet():
-        model, loading = AutoModel.from_pretrained(
-            name, dtype=torch.float32, output_loading_info=True
-        )
+    hub = contextlib.nullcontext() if Path(name).is_dir() else asked_once(name)
+    with hub, _quiet():
+        with _in_one_line(name, "config.json"):
+            config = AutoConfig.from_pretrained(name)
+        with _in_one_line(name, "preprocessor_config.json"):
+            processor = AutoImageProcessor.from_pretrained(name)
+        with _in_one_line(name, "model.safetensors"):
+            model, loading = _class_of(config).from_pretrained(
+                name, dtype=torch.float32, output_loading_info=True
+            )
     _check_loaded(name, loading)
     images_alone = not hasattr(model, "get_image_features")
     if images_alone and getattr(model, "main_input_name", "") != "pixel_values":
@@ -125,6 +127,12 @@ def from_transformers(name: str, source: str) -> Encoder:
             "model with pooled image features, such as CLIP, SigLIP or DINOv2"
         ) from None
     return found
+
+
+def _class_of(config: Any) -> Any:
+    """Return the class to load: one whose projection `AutoModel` would leave out, or that one."""
+    named = (config.architectures or [""])[0]
+    return getattr(transformers, named) if named.endswith("WithProjection") else AutoModel
 
 
 def _check_loaded(name: str, loading: Mapping[str, Any]) -> None:
@@ -157,18 +165,20 @@ def _about(config: Any, processor: Any, context: int | None) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _in_one_line(name: str, needs: str = "config.json") -> Iterator[None]:
+def _in_one_line(name: str, file: str) -> Iterator[None]:
     """Turn what transformers raises into one line that names folder and file."""
     try:
         yield
-    except (json.JSONDecodeError, SafetensorError, KeyError, TypeError, RuntimeError) as error:
+    except (ValueError, SafetensorError, KeyError, TypeError, RuntimeError, ImportError) as error:
         said = " ".join(str(error).split())[:200]
-        raise ValueError(f"{name} is damaged or of another layout ({said}): fetch it again") from None
-    except (OSError, ValueError, ImportError) as error:
-        said = " ".join(str(error).split())
-        if Path(name).is_dir():
-            raise ValueError(f"{name} cannot be read ({said[:200]}): does it have {needs}?") from None
-        raise OSError(f"name={name!r}: We couldn't connect to the hub, or it has no such model ({said[:160]})") from None
+        raise ValueError(
+            f"{name}: {file} is damaged, of another layout, or needs code of its own ({said})"
+        ) from None
+    except OSError as error:
+        if not Path(name).is_dir():
+            raise
+        said = " ".join(str(error).split())[:200]
+        raise ValueError(f"{name} cannot be read ({said}): does it have {file}?") from None
 
 
 @contextlib.contextmanager
