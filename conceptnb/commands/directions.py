@@ -43,8 +43,14 @@ _FIRST = ("factor", "accuracy", "chance", "shuffled labels", "η²")  # columns 
     ),
     option(
         "--encoder",
-        type=PathOr(*CLIP_MODELS),
-        help="CLIP model of images (default: principal components of their pixels)",
+        type=PathOr(*CLIP_MODELS, names=True),
+        help="encoder of images (default: principal components of their pixels): ARCHITECTURE/TAG "
+        "of open_clip, such as ViT-B-32/openai; hf-hub:OWNER/NAME; OWNER/NAME of transformers; a "
+        "folder, a file of weights, small-vit or small-resnet",
+    ),
+    option(
+        "--architecture",
+        help="of a file of weights: an architecture of open_clip, such as ViT-B-32-quickgelu",
     ),
     *report_options(),
 )
@@ -71,7 +77,7 @@ def directions(ctx: click.Context, **given: Any) -> None:
     directions = {name: found.concept for name, found in report.factors.items()}
     save_directions(directions, args.out / "directions.safetensors", components)
     template = "apply_embeddings.txt" if args.data.is_file() else "apply_images.txt"
-    load = "from conceptnb.embeddings.clip import load_clip\n" if args.encoder else ""
+    load = "from conceptnb.embeddings.clip import load_encoder\n" if args.encoder else ""
     new = f"NEW{args.data.suffix}"
     code = fill(template, embed=read, load=load, size=args.size, new=new)
     first = next(iter(report.factors.values()))
@@ -112,7 +118,12 @@ def _read_embeddings(args: SimpleNamespace) -> "tuple[pd.DataFrame, pd.DataFrame
     from conceptnb.common.table_files import read_table, require_columns  # noqa: PLC0415
     from conceptnb.embeddings.own_images import check_factors  # noqa: PLC0415
 
-    for_images = {"encoder": args.encoder, "size": args.size, "file-column": args.file_column}
+    for_images = {
+        "encoder": args.encoder,
+        "architecture": args.architecture,
+        "size": args.size,
+        "file-column": args.file_column,
+    }
     for name, value in for_images.items():
         if value is not None:
             raise ValueError(f"--{name} is for a folder of images, and {args.data} is a file")
@@ -159,11 +170,13 @@ def _read_images(args: SimpleNamespace) -> "tuple[Array, pd.DataFrame, PCA | Non
         size=args.size,
     )
     if args.encoder:
-        from conceptnb.embeddings.clip import load_clip  # noqa: PLC0415 - brings torch
+        from conceptnb.embeddings.clip import load_encoder  # noqa: PLC0415 - brings torch
 
-        embed = load_clip(args.encoder).embed_images
-        parts = [embed(images[i : i + 64]) for i in range(0, len(images), 64)]
-        code = f"load_clip({args.encoder!r}).embed_images(images)"
+        encoder = load_encoder(args.encoder, architecture=args.architecture)
+        parts = [encoder.embed_images(images[i : i + 64]) for i in range(0, len(images), 64)]
+        given = {"architecture": args.architecture, "weights": encoder.weights}
+        said = "".join(f", {key}={value!r}" for key, value in given.items() if value)
+        code = f"load_encoder({args.encoder!r}{said}).embed_images(images)"
         return np.concatenate(parts).astype(float), labels, None, code
     components, Z = fit_pixel_components(images)
     return Z, labels, components, "images.reshape(len(images), -1) / 255"

@@ -267,7 +267,9 @@ def test_shipped_weights_are_small_and_load(kind, tmp_path):
     copy.write_bytes(path.read_bytes())
     images = shapes3d.RenderedShapes(32).images([0, 1000])
     np.testing.assert_allclose(
-        clip.load_encoder(copy, architecture=f"small-{kind}").embed_images(images), model.embed_images(images), rtol=1e-5
+        clip.load_encoder(copy, architecture=f"small-{kind}").embed_images(images),
+        model.embed_images(images),
+        rtol=1e-5,
     )
 
 

@@ -22,3 +22,5 @@ from conceptnb.embeddings.clip.small_clip import (
     create_small_model,
 )
 from conceptnb.embeddings.encoders.loading import load_encoder
+
+load_clip = load_encoder  # the name that chapters used before
