@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conceptnb.embeddings import clip, directions, shapes3d
+from conceptnb.embeddings.clip.loading import PAPER_ENCODERS, load_encoder
 from conceptnb.embeddings.directions.evaluation import ValuationTable
-from conceptnb.embeddings.encoders.loading import PAPER_ENCODERS, load_encoder
 from conceptnb.results import paper
 from conceptnb.results.runner import Plan, Row, Sample, Task
 from conceptnb.results.show import Table

@@ -14,7 +14,7 @@ import open_clip
 import transformers
 from open_clip.constants import IMAGENET_MEAN, IMAGENET_STD, INCEPTION_MEAN, INCEPTION_STD
 
-from conceptnb.embeddings.encoders import load_encoder
+from conceptnb.embeddings.clip import load_encoder
 
 WORDS = ("[PAD]", "</s>", "a", "red", "ball", "by", "the", "sea", "[UNK]", "tiny", "blue")
 TEXTS = ["a red ball", "A tiny BLUE ball by the sea", "sea"]

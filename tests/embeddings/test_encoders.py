@@ -13,7 +13,7 @@ import open_clip
 from open_clip import factory, pretrained
 
 from conceptnb.embeddings import shapes3d
-from conceptnb.embeddings.encoders import load_encoder
+from conceptnb.embeddings.clip import load_encoder
 
 CONFIG = {
     "embed_dim": 32,

@@ -14,6 +14,7 @@ from conceptnb.embeddings.clip.images_and_captions import (
     vague_caption,
     zero_shot,
 )
+from conceptnb.embeddings.clip.loading import load_encoder
 from conceptnb.embeddings.clip.small_clip import (
     SMALL_KINDS,
     SMALL_SIZE,
@@ -21,6 +22,3 @@ from conceptnb.embeddings.clip.small_clip import (
     CaptionTokenizer,
     create_small_model,
 )
-from conceptnb.embeddings.encoders.loading import load_encoder
-
-load_clip = load_encoder  # the name that chapters used before

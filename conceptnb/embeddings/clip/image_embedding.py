@@ -21,9 +21,9 @@ from tqdm.auto import tqdm
 from conceptnb.common.files import write_text
 from conceptnb.common.validation import as_count
 from conceptnb.embeddings.clip.clip_models import SMALL_NAMES
+from conceptnb.embeddings.clip.loading import load_encoder
 from conceptnb.embeddings.clip.small_clip import SMALL_SIZE
 from conceptnb.embeddings.encoders.encoder import Encoder, Pictures
-from conceptnb.embeddings.encoders.loading import load_encoder
 from conceptnb.embeddings.shapes3d.factors import (
     FACTORS,
     N_IMAGES,

@@ -1,4 +1,3 @@
 """Any image encoder behind one interface, with the preprocessing of its own configuration."""
 
 from conceptnb.embeddings.encoders.encoder import PRECISIONS, Encoder
-from conceptnb.embeddings.encoders.loading import load_encoder
