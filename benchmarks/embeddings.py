@@ -34,7 +34,7 @@ def _embedding() -> Benchmark:
     """Of what embedding costs, nearly all is the model: in memory and in shards on the disk."""
     model, shapes = clip.load_encoder("small-vit"), shapes3d.RenderedShapes(clip.SMALL_SIZE)
     index = np.arange(0, shapes3d.N_IMAGES, 240)
-    images = model.preprocess(shapes.images(index))
+    images = model.prepare(shapes.images(index))
 
     @torch.inference_mode()
     def forward() -> None:

@@ -223,7 +223,7 @@ def plans(args: SimpleNamespace) -> list[Plan]:
     ]
 
 
-def _where_and_how(args: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
+def _where_and_how(args: SimpleNamespace, names: Sequence[str]) -> dict[str, Any]:
     """Return arguments of tasks that the small models need none of, so that their key is short."""
     found: dict[str, Any] = {}
     files = [name for name in names if Path(name).is_file()]

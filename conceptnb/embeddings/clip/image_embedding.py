@@ -206,7 +206,7 @@ def _settings(
     model: Encoder, shapes: ImageSource, positions: NDArray[np.int64], shard_size: int
 ) -> dict[str, Any]:
     """Return what embeddings depend on, weights and positions as hashes."""
-    images = f"{shapes.source}, {np.shape(shapes.images(positions[:1])[0])[0]} pixels"
+    images = f"{shapes.source}, {np.asarray(shapes.images(positions[:1])[0]).shape[0]} pixels"
     return {
         "weights": model.weights,
         "configuration": {key: str(value) for key, value in model.about.items()},

@@ -148,10 +148,9 @@ def _check(images: Pictures) -> None:
             raise ValueError(f"images are uint8 (n, h, w, 3), not {images.dtype} {images.shape}")
         return
     for i, image in enumerate(images):
-        fits = isinstance(image, Image.Image) or (
-            image.ndim == 3 and image.shape[-1] == 3 and image.dtype == np.uint8
-        )
-        if not fits:
+        if isinstance(image, Image.Image):
+            continue
+        if image.ndim != 3 or image.shape[-1] != 3 or image.dtype != np.uint8:
             raise ValueError(
                 f"images[{i}] is an image of PIL or uint8 (h, w, 3), not {image.dtype} "
                 f"{image.shape}"
