@@ -147,7 +147,7 @@ def _check(images: Pictures) -> None:
         if images.ndim != 4 or images.shape[-1] != 3 or images.dtype != np.uint8:
             raise ValueError(f"images are uint8 (n, h, w, 3), not {images.dtype} {images.shape}")
         return
-    image: Image.Image | NDArray[np.uint8]
+    image: Any
     for i, image in enumerate(images):
         if isinstance(image, Image.Image):
             continue
