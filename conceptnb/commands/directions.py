@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from conceptnb.commands.options import PATH, PathOr, Several, Whole, command, option
+from conceptnb.commands.options import PATH, Encoder, Several, Whole, command, option
 from conceptnb.commands.reports import fill, refuse_files, report_options, write_report
 from conceptnb.commands.reproduce import CLIP_MODELS
 from conceptnb.common.files import write_text
@@ -43,7 +43,7 @@ _FIRST = ("factor", "accuracy", "chance", "shuffled labels", "η²")  # columns 
     ),
     option(
         "--encoder",
-        type=PathOr(*CLIP_MODELS, names=True),
+        type=Encoder(*CLIP_MODELS),
         help="encoder of images (default: principal components of their pixels): ARCHITECTURE/TAG "
         "of open_clip, such as ViT-B-32/openai; hf-hub:OWNER/NAME; OWNER/NAME of transformers; a "
         "folder, a file of weights, small-vit or small-resnet",

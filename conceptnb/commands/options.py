@@ -148,6 +148,29 @@ class PathOr(_Type):
         raise ValueError(f"{_flag(param)} {given} is not there: give {' or '.join(words)}")
 
 
+class Encoder(PathOr):
+    """An image encoder as `load_encoder` takes it: a path that exists, or a name.
+
+    A bare word is refused here, before torch is imported, unless it is one of a few.
+    """
+
+    def __init__(self, *words: str) -> None:
+        super().__init__(*words, names=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the word as it was given."""
+        given = super().convert(value, param, ctx)
+        if re.search(r"[/:]", given) or Path(given).exists():
+            return given
+        if given in self.words or given.removesuffix("-untrained") in self.words:
+            return given
+        raise ValueError(
+            f"{_flag(param)} {given} does not say whose weights: give ARCHITECTURE/TAG such as "
+            f"ViT-B-32/openai, OWNER/NAME or hf-hub:OWNER/NAME of the hub, a folder, a file of "
+            f"weights, or {', '.join(self.words)}"
+        )
+
+
 class _Existing(_Type):
     name = "path"
 

@@ -24,6 +24,7 @@ from conceptnb.commands.options import (
     PATH,
     SEED,
     Command,
+    Encoder,
     PathOr,
     Several,
     Whole,
@@ -270,7 +271,7 @@ _STUDIES = (
         "Tables 2 to 5: concept directions in CLIP embeddings of 3D Shapes",
         Several(
             "--models",
-            type=PathOr("small", "openai", *CLIP_MODELS, names=True),
+            type=Encoder("small", "openai", *CLIP_MODELS),
             default=["small"],
             help="small (trained here, with untrained controls), openai (ViT-B-32 and RN101 of "
             "Appendix D), or names and local checkpoints",
