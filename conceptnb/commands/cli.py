@@ -4,6 +4,7 @@ Each command stands in a module of its own, which is imported when the command i
 and imports what is heavy when it runs: ``conceptnb --help`` needs no torch.
 """
 
+import contextlib
 import errno
 import importlib
 import importlib.metadata
@@ -11,7 +12,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,25 @@ def main(arguments: Sequence[str] | None = None, group: click.Group = GROUP) -> 
         said, status = _what_is_said(error, words)
     print(f"{_called(group, words)}: {said}", file=sys.stderr)
     return status
+
+
+@contextlib.contextmanager
+def program(usage: str) -> Iterator[str]:
+    """Run what a report's ``apply.py`` does with its one argument, and refuse as a command does.
+
+    `usage` is said where there is not one argument.
+    """
+    words = sys.argv[1:]
+    try:
+        if len(words) != 1:
+            raise ValueError(usage)
+        yield words[0]
+    except Exception as error:
+        if os.environ.get("CONCEPTNB_DEBUG"):
+            raise
+        said, status = _what_is_said(error, words)
+        print(f"{Path(sys.argv[0]).name}: {said}", file=sys.stderr)
+        raise SystemExit(status) from None
 
 
 def _called(group: click.Group, words: Sequence[str]) -> str:

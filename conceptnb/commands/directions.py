@@ -137,7 +137,7 @@ def _read_embeddings(args: SimpleNamespace) -> "tuple[pd.DataFrame, pd.DataFrame
     chosen = labels[args.factors or list(labels)]
     check_factors(chosen, f"{args.labels}, ")
     named = f"[{list(rows)}]" if args.data.suffix.lower() in (".csv", ".parquet") else ""
-    code = f"load_rows(sys.argv[1]){named}.apply(pd.to_numeric).to_numpy(float)"
+    code = f"load_rows(given){named}.apply(pd.to_numeric).to_numpy(float)"
     return as_numbers(rows, args.data, None, ids=False), chosen, code
 
 

@@ -86,14 +86,31 @@ def test_a_file_is_read_as_its_architecture_says(quick, how, tmp_path, tiny):
         load_encoder(path, architecture="ViT-S-32")
 
 
-def test_what_a_file_does_not_say_is_said(tmp_path, tiny):
+def test_what_a_file_does_not_say_is_asked_for(tmp_path, tiny):
     path = tmp_path / "w.safetensors"
     save_file(random_model().state_dict(), path)
-    with pytest.warns(UserWarning, match=r"have both: GELU is computed.*Tiny-quickgelu"):
-        assert same(load_encoder(path, architecture="Tiny"), random_model())
+    with pytest.raises(ValueError, match=r"both: give .*=Tiny/laion if .* GELU, and Tiny/openai"):
+        load_encoder(path, architecture="Tiny")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         load_encoder(path, architecture="Tiny-quickgelu")
+
+
+def test_where_no_published_weights_say_it_defaults_are_said(tmp_path, tiny, monkeypatch):
+    monkeypatch.delitem(pretrained._PRETRAINED, "Tiny")
+    path = tmp_path / "w.safetensors"
+    save_file(random_model().state_dict(), path)
+    with pytest.warns(UserWarning, match="w.safetensors does not say how images are prepared"):
+        assert same(load_encoder(path, architecture="Tiny"), random_model())
+
+
+@pytest.mark.parametrize("mode", ["I;16", "I", "F"])
+def test_images_of_more_than_8_bits_are_refused(mode):
+    from PIL import Image  # noqa: PLC0415
+
+    deep = Image.fromarray(np.full((40, 40), 9000, dtype=np.uint16 if mode == "I;16" else np.int32))
+    with pytest.raises(ValueError, match=rf"images\[1\] has mode {mode}"):
+        load_encoder("small-vit").embed_images([Image.new("L", (9, 9)), deep.convert(mode)])
 
 
 @pytest.mark.parametrize("tag", ["openai", "laion"])

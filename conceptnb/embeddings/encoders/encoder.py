@@ -102,7 +102,7 @@ class Encoder(ABC):
         Raises
         ------
         ValueError
-            If an array has another shape or type.
+            If an array has another shape or type, or an image more than 8 bits a pixel.
         """
         _check(images)
         return self._embed(self.image_features, self.prepare(images))
@@ -150,6 +150,11 @@ def _check(images: Pictures) -> None:
     image: Any
     for i, image in enumerate(images):
         if isinstance(image, Image.Image):
+            if image.mode.startswith(("I", "F")):
+                raise ValueError(
+                    f"images[{i}] has mode {image.mode}, of more than 8 bits, which models would "
+                    "see as white or black: scale it to 8 bits before"
+                )
             continue
         if image.ndim != 3 or image.shape[-1] != 3 or image.dtype != np.uint8:
             raise ValueError(

@@ -225,7 +225,10 @@ def from_file(path: Path, architecture: str | None) -> Encoder:
             f"computes {about['activation']}: give {_other_activation(name)}"
         )
     _fill(model, weights, str(path), architecture)
-    notes = [] if tag or weights.activation else _unsaid(name, path, about)
+    notes = []
+    if not tag and not weights.activation:
+        _ask_for_activation(name, path)
+        notes = _unsaid(name, path)
     return OpenClipEncoder(
         path.stem, source, model, _Preparation(_preprocess(model)), _Tokenizer(name), about, notes
     )
@@ -282,23 +285,27 @@ def _shared_by_tags(architecture: str) -> Mapping[str, Any]:
     return found[0] if found else {}
 
 
-def _unsaid(architecture: str, path: Path, about: Mapping[str, Any]) -> list[str]:
-    """Return notes on what neither the file nor the architecture's name says."""
-    notes = []
-    tags = tags_of(architecture)
-    kinds = {bool(get_pretrained_cfg(architecture, tag).get("quick_gelu")) for tag in tags}
-    if len(kinds) > 1:
-        notes.append(
-            f"{path.name} does not say its activation, and published weights of {architecture} "
-            f"have both: {about['activation']} is computed, as open_clip's {architecture} does. "
-            f"For the other give {_other_activation(architecture)}."
+def _ask_for_activation(architecture: str, path: Path) -> None:
+    """Refuse an architecture whose published weights have both activations."""
+    tags: dict[bool, list[str]] = {True: [], False: []}
+    for tag in tags_of(architecture):
+        tags[bool(get_pretrained_cfg(architecture, tag).get("quick_gelu"))].append(tag)
+    if all(tags.values()):
+        raise ValueError(
+            f"{path} does not say its activation, and published weights of {architecture} have "
+            f"both: give architecture={architecture}/{tags[False][0]} if it was trained with GELU, "
+            f"and {architecture}/{tags[True][0]} if with QuickGELU, as OpenAI's were"
         )
-    if not tags:
-        notes.append(
-            f"{path.name} does not say how images are prepared, and no published weights of "
-            f"{architecture} do: open_clip's defaults are taken."
-        )
-    return notes
+
+
+def _unsaid(architecture: str, path: Path) -> list[str]:
+    """Return a note where neither the file nor published weights say how images are prepared."""
+    if tags_of(architecture):
+        return []
+    return [
+        f"{path.name} does not say how images are prepared, and no published weights of "
+        f"{architecture} do: open_clip's defaults are taken."
+    ]
 
 
 def _other_activation(architecture: str) -> str:
