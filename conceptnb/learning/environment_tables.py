@@ -38,7 +38,7 @@ _BY_CHANCE = 0.01
 """Of tables, in which log-odds may be no function of the concepts, by the test of `_about_form`.
 
 How often the warnings are false, and miss a fault, is what `conceptnb reproduce own-tables`
-measures, on other tables than those on which these numbers were chosen; chapter 50 shows it.
+measures, on other tables than those on which these numbers were chosen; chapter 18 shows it.
 """
 
 

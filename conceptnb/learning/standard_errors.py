@@ -21,7 +21,7 @@ def valuation_errors(report: ConceptReport, X: ArrayLike | None = None) -> Array
     """Return the standard error of each learned valuation, shape (samples, n).
 
     Of rows X (samples, d_x), or those of the table, in the unit of the valuations, one noise width
-    of Definition 2. By the theorem on errors of the fit (ours, chapter 88): from Fisher's
+    of Definition 2. By the theorem on errors of the fit (ours, research note N1): from Fisher's
     information on log-odds (87) and the number of rows that were not held out. They are errors
     relative to the mean of the base, for many rows and where the assumptions hold, and take the
     number of components as given.

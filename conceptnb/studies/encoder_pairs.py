@@ -1,6 +1,6 @@
 """``conceptnb reproduce encoder-pairs``: whether further pairs of image encoders agree on factors.
 
-The shipped pair of chapter 32, of seed 0, was in view while the cut of .95 was chosen. Fixed before
+The shipped pair of chapter 11, of seed 0, was in view while the cut of .95 was chosen. Fixed before
 this run:
 
 - Evidence are trained pairs, a ViT and a ResNet, of the seeds 1 to 3; bars are the same untrained.
@@ -8,7 +8,7 @@ this run:
   encoders had 2,400 and 4,600. On seed 0, which is no evidence, 1,000 steps ended before all hues
   had been shown. What an encoder has not learned it cannot agree on: see `accuracy`.
 - A pair agrees on a factor if the smallest canonical correlation in the proper dimensions, at a cut
-  of .95, is above .8, the bar of the claim of chapter 32. Other cuts stand beside it.
+  of .95, is above .8, the bar of the claim of chapter 11. Other cuts stand beside it.
 - Images, halves and generators are those of appendix 82. Directions are fitted on 2,000 images,
   and all numbers are of 2,000 others.
 """

@@ -1,6 +1,6 @@
 """``conceptnb reproduce own-tables``: how often a report's warnings are missed, and false.
 
-Tables of the example of chapter 50, drawn anew: a base and four environments, two concepts in four
+Tables of the example of chapter 18, drawn anew: a base and four environments, two concepts in four
 latent dimensions, a random linear mixing into four columns or, in every other table, six. The
 thresholds of the warnings were chosen on the seeds 0 to 199, which are none of these.
 """

@@ -406,7 +406,7 @@ def test_environments_that_are_wider_than_the_base_have_no_valuation_in_common()
 
 @pytest.mark.slow
 def test_a_real_table_leads_to_a_right_decision(tmp_path):
-    """Chapter 50: with components use height and not ink, with shrinkage both, as rough ones."""
+    """Chapter 18: with components use height and not ink, with shrinkage both, as rough ones."""
     measured = examples.write_digits(tmp_path / "digits.csv")
     table = read_environments(tmp_path / "digits.csv", base="any")
     assert table.counts == {"any": 900} | dict.fromkeys(["dark", "light", "high", "low"], 600)

@@ -21,7 +21,7 @@ STATES = {"reproduced", "stand-in", "stand-in, null", "not run"}
 @pytest.fixture(scope="module")
 def shown():
     """What the cells of the page show, in their order."""
-    source = (PROJECT.root / "notebooks" / "90_results.md").read_text(encoding="utf-8")
+    source = (PROJECT.root / "notebooks" / "22_results.md").read_text(encoding="utf-8")
     names: dict = {}
     values = []
     for cell in pairs.to_notebook(source, PROJECT).cells[1:]:

@@ -15,20 +15,23 @@ import pytest
 
 from tools.book.browser import NoBrowserError, chromium
 from tools.book.project import Project
+from tools.book.site import moved
 
 
 @dataclass(frozen=True)
 class Site:
-    """The folder of the built site, and its address while the tests run."""
+    """The folder of the built site, its address while the tests run, and its old addresses."""
 
     folder: Path
     address: str
+    moved: frozenset[str]
 
     @property
     def pages(self) -> list[str]:
-        pages = (page.relative_to(self.folder).as_posix() for page in self.folder.rglob("*.html"))
+        files = {page.relative_to(self.folder).as_posix() for page in self.folder.rglob("*.html")}
         # _print.html is there while another test prints the book.
-        return sorted(page for page in pages if not page.startswith(("_static/", "_print.")))
+        left_out = ("_static/", "_print.")
+        return sorted(page for page in files - self.moved if not page.startswith(left_out))
 
 
 class SiteHandler(http.server.SimpleHTTPRequestHandler):
@@ -73,7 +76,7 @@ def site(project: Project) -> Iterator[Site]:
     if not (project.html / "index.html").is_file():
         pytest.fail("the site is not built: run `make book` first")
     with serve(project.html, prefix=f"/{project.name}") as address:
-        yield Site(project.html, address)
+        yield Site(project.html, address, frozenset(f"{old}.html" for old in moved(project)))
 
 
 @pytest.fixture(scope="session")

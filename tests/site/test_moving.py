@@ -22,11 +22,11 @@ from conceptnb.tables.steering_analysis import along_alpha, by_corpus
 pytestmark = pytest.mark.site
 
 CHAPTERS = {
-    "conditioning": "02_conditioning",
-    "folds": "12_failures",
+    "conditioning": "02_selecting_data",
+    "folds": "06_failures",
     "mixing": "03_first_run",
-    "truth": "44_truth_subspace",
-    "steering": "45_real_model",
+    "truth": "16_vector_or_matrix",
+    "steering": "17_real_model",
 }
 FIGURE = ".interactive-figure:has(.moving)"
 STILL, LIVE = f"{FIGURE} > img", f"{FIGURE} .moving"

@@ -11,7 +11,7 @@ import pytest
 from bs4 import BeautifulSoup
 from pypdf import PdfReader
 
-from tools.book import pdf, values
+from tools.book import pdf, slides, values
 from tools.book.labels import Labels
 
 pytestmark = pytest.mark.site
@@ -268,6 +268,18 @@ def test_links_and_anchors_lead_somewhere(site, project, documents):
     assert not problems, "\n".join(sorted(set(problems)))
 
 
+def test_old_addresses_lead_on_and_keep_the_place_in_the_page(site, browser):
+    """Each redirect leads to a page that is there; a browser keeps what stands behind the #."""
+    for old in sorted(site.moved):
+        soup = BeautifulSoup((site.folder / old).read_text(encoding="utf-8"), "html.parser")
+        target = urljoin(old, soup.a["href"])
+        assert target in site.pages, f"{old} leads to {target}"
+    page = browser.new_page()
+    page.goto(f"{site.address}notebooks/14_causal.html#ch-causal")
+    page.wait_for_url(f"{site.address}notebooks/07_selecting_or_intervening.html#ch-causal")
+    page.close()
+
+
 def test_nothing_on_a_page_names_another_host_as_its_source(documents):
     loaded = [
         f"{page}: {tag.get('src') or tag.get('href')}"
@@ -281,7 +293,7 @@ def test_nothing_on_a_page_names_another_host_as_its_source(documents):
 def test_buttons_open_the_right_file(project, documents):
     repository = project.address.removeprefix("https://github.com/")
     for chapter in project.chapters:
-        name = f"notebooks/{chapter.stem}"
+        name = project.page(chapter)
         links = {a["href"] for a in documents[f"{name}.html"].find_all("a", href=True)}
         colab = "https://colab.research.google.com/github"
         assert f"{colab}/{repository}/blob/launch/{name}.ipynb" in links
@@ -290,20 +302,28 @@ def test_buttons_open_the_right_file(project, documents):
         assert f"{project.address}/edit/main/{name}.md" in links
         assert any(link.endswith(f"_sources/{name}.ipynb") for link in links), "no download"
         assert (project.root / f"{name}.ipynb").is_file()
-        assert f"../slides/{chapter.stem}.html" in links
+        assert (f"../{slides.deck_of(name)}.html" in links) == slides.is_chapter(name)
     index = {a["href"] for a in documents["book/index.html"].find_all("a", href=True)}
     assert f"{project.address}/edit/main/book/index.md" in index
 
 
+def number_of(page, project):
+    """A chapter has the number of its file, a note its place among the notes."""
+    if slides.is_chapter(page):
+        return str(int(page.split("/")[1][:2]))
+    notes = [other for other in project.pages_in_toc if other.startswith("notebooks/notes/")]
+    return f"N{notes.index(page) + 1}"
+
+
 def test_numbers_are_the_chapters_and_never_those_of_the_paper(project, documents):
-    """Theorem 11.1 is the book's; "Theorem 1" alone can only be the paper's."""
+    """Theorem 5.1 is the book's; "Theorem 1" alone can only be the paper's."""
     for page in project.pages_in_toc:
         article = documents[f"{page}.html"].select_one("article.bd-article")
         chapter = page.startswith("notebooks/")
-        part = str(int(page.split("/")[1][:2])) if chapter else "A"
+        part = number_of(page, project) if chapter else "A"
         if chapter:
             assert article.h1.get_text().startswith(f"{part}. "), page
-            sidebar = documents["book/index.html"].select_one(f".bd-links a[href$='{page}.html']")
+            sidebar = documents["book/notes.html"].select_one(f".bd-links a[href$='{page}.html']")
             assert sidebar.get_text(strip=True).startswith(f"{part}. "), page
         for number in article.select(".caption-number, .eqno"):
             words = number.get_text().replace("#", "").strip()
@@ -356,8 +376,8 @@ def test_an_address_that_does_not_exist_answers_with_the_404_page(site, browser)
     ("words", "title"),
     [
         ("valuation", None),
-        ("Theorem 1", "Theorem 1, step by step"),
-        ("Assumption 5", "Environments and their diversity"),
+        ("Theorem 1", "Why it works"),
+        ("Assumption 5", "Which data sets suffice?"),
         ("Lemma 3", None),
         ("acceptance rate", None),
     ],
@@ -374,7 +394,7 @@ def test_search_finds_words_and_the_names_of_theorems(site, browser, words, titl
 def test_a_page_on_paper_is_the_article_in_dark_letters(site, browser):
     """Browsers print no backgrounds: the light letters of the dark theme would be lost."""
     page = browser.new_page(color_scheme="dark", viewport={"width": 1440, "height": 1000})
-    page.goto(site.address + "notebooks/10_environments.html")
+    page.goto(site.address + "notebooks/04_which_data_sets.html")
     page.evaluate(READ)
     page.emulate_media(media="print")
     assert not page.locator(".bd-sidebar-primary").is_visible()
@@ -386,17 +406,17 @@ def test_a_page_on_paper_is_the_article_in_dark_letters(site, browser):
 
 def test_every_box_and_every_figure_of_a_chapter_is_on_one_of_its_slides(project, documents):
     problems, seen = [], 0
-    for chapter in project.chapters:
-        page = documents[f"notebooks/{chapter.stem}.html"].select_one("article.bd-article")
-        slides = documents[f"slides/{chapter.stem}.html"]
+    for chapter in filter(slides.is_chapter, map(project.page, project.chapters)):
+        page = documents[f"{chapter}.html"].select_one("article.bd-article")
+        deck = documents[f"{slides.deck_of(chapter)}.html"]
         for box in page.select(".proof:not(.proof-argument), figure[id]"):
             if box.find_parent(class_=["solution", "proof-argument"]):
                 continue
             seen += 1
-            found = slides.find_all(id=box["id"])
+            found = deck.find_all(id=box["id"])
             words = box.get_text().replace("#", "").split()
             if [slide.get_text().replace("#", "").split() for slide in found] != [words]:
-                problems.append(f"{chapter.stem}: {box['id']}")
+                problems.append(f"{chapter}: {box['id']}")
     assert not problems, "\n".join(problems)
     assert seen > 100
 
@@ -408,12 +428,12 @@ def test_every_box_and_every_figure_can_be_seen_in_the_decks(site, project, brow
     # Formulas keep their source: what is looked at here is which blocks are shown.
     page.route("**/mathjax/**", lambda route: route.fulfill(body=""))
     problems, seen = [], 0
-    for chapter in project.chapters:
-        page.goto(f"{site.address}slides/{chapter.stem}.html", wait_until="load")
+    for deck in map(slides.deck_of, filter(slides.is_chapter, map(project.page, project.chapters))):
+        page.goto(f"{site.address}{deck}.html", wait_until="load")
         page.wait_for_function(CUT_INTO_SLIDES)
         boxes = page.evaluate(SEEN)
         seen += len(boxes)
-        problems += [f"{chapter.stem}: {name}" for name, shown in boxes if not shown]
+        problems += [f"{deck}: {name}" for name, shown in boxes if not shown]
     page.close()
     assert not problems, "\n".join(problems)
     assert seen > 100
@@ -433,7 +453,7 @@ def test_slides_turn_by_keyboard_and_buttons(site, browser, width):
             request.url.startswith((site.address, "data:", "blob:")) or problems.append(request.url)
         ),
     )
-    for name in ("10_environments", "31_concepts_in_clip"):
+    for name in ("04_which_data_sets", "11_clip_directions"):
         page.goto(f"{site.address}slides/{name}.html", wait_until="load")
         seen = page.evaluate(READ)
         assert seen["typeset"] >= seen["formulas"] > 0

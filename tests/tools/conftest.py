@@ -38,7 +38,7 @@ class SmallBook(Project):
     """Two chapters, a page, a package of two modules: a whole book."""
 
     def write(self, name, text="Words.", code="1 + 1"):
-        source = CHAPTER.format(name=name, text=text, code=code)
+        source = CHAPTER.format(name=Path(name).name, text=text, code=code)
         (self.root / "notebooks" / f"{name}.md").write_text(source, encoding="utf-8")
 
 

@@ -13,6 +13,7 @@ import yaml
 from tools.book import __main__ as command
 from tools.book import execution, fingerprints, pairs, site
 from tools.book.pages import api_pages, times_page
+from tools.book.project import Project
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -264,11 +265,21 @@ def test_the_package_offers_every_room():
     assert {f"{room}.md" for room in rooms} == set(api_pages(ROOT / "conceptnb")) - {"index.md"}
 
 
+def test_old_addresses_are_not_in_the_contents_and_lead_to_pages_that_are():
+    book = Project(ROOT)
+    addresses = site.moved(book)
+    assert addresses["slides/14_causal"] == "slides/07_selecting_or_intervening"
+    assert addresses["slides/80_nonlinear_rows"] == "notebooks/notes/nonlinear_rows"
+    assert not set(addresses) & set(book.pages_in_toc)
+    pages = {new for new in addresses.values() if not new.startswith("slides/")}
+    assert pages <= set(book.pages_in_toc)
+
+
 # The public address ------------------------------------------------------------------------
 
 
 def test_the_page_of_execution_times_lists_and_adds_them():
-    page = times_page({"02_b": 2.25, "01_a": 1.0})
+    page = times_page({"notebooks/02_b": 2.25, "notebooks/01_a": 1.0})
     assert page.index("{doc}`/notebooks/01_a`\n  - 1.0") < page.index("{doc}`/notebooks/02_b`")
     assert "**3.2**" in page
     assert "torch" in page

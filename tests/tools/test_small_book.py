@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from bs4 import BeautifulSoup
 
 from tools.book import front, pairs, pdf, slides
@@ -104,6 +105,9 @@ Answered.
 """
 
 
+NOTE = "Ours.\n\n```{prf:lemma} Our own\n:label: lem-n\nSmall.\n```"
+
+
 def build(root):
     command = [sys.executable, "-m", "tools.book", "--root", str(root), "book"]
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
@@ -111,13 +115,22 @@ def build(root):
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory, make_book):
-    """A book of two chapters, executed and built by the command."""
+    """A book of two chapters and a research note, executed and built by the command."""
     book = make_book(tmp_path_factory.mktemp("built"))
     book.write("a", text=LECTURE)
+    (book.root / "notebooks" / "notes").mkdir()
+    book.write("notes/n", text=NOTE)
+    (book.root / "book" / "notes.md").write_text("# Notes\n", encoding="utf-8")
+    contents = book.contents
+    notes = {"file": "book/notes", "sections": [{"file": "notebooks/notes/n"}]}
+    contents["parts"].append({"chapters": [notes]})
+    (book.root / "_toc.yml").write_text(yaml.safe_dump(contents), encoding="utf-8")
+    moved = '"notebooks/old" = "notebooks/a"\n"notebooks/older" = "notebooks/notes/n"\n'
+    (book.root / "book" / "moved.toml").write_text(moved, encoding="utf-8")
     pairs.pair(book)
     first = build(book.root)
     assert first.returncode == 0, first.stdout + first.stderr
-    assert "2 of 2 chapters executed" in first.stdout
+    assert "3 of 3 chapters executed" in first.stdout
     return book
 
 
@@ -138,11 +151,38 @@ def test_a_page_shows_the_output_of_its_cells(built):
 
 
 @pytest.mark.slow
+def test_a_note_is_numbered_on_its_own_and_has_no_slides(built):
+    page = parsed(built.html / "notebooks" / "notes" / "n.html")
+    assert page.select_one("article h1").get_text().startswith("N1. Chapter n")
+    assert page.select_one("#lem-n .caption-number").get_text().strip() == "Lemma N1.1"
+    assert not page.select("a[href*=slides]")
+    assert not (built.html / "slides" / "n.html").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("index", "book/index"),
+        ("notebooks/old", "notebooks/a"),
+        ("slides/old", "slides/a"),
+        ("notebooks/older", "notebooks/notes/n"),
+        ("slides/older", "notebooks/notes/n"),
+    ],
+)
+def test_an_old_address_leads_to_the_page_of_today(built, old, new):
+    link = parsed(built.html / f"{old}.html").a["href"]
+    target = (built.html / old).parent / link
+    assert target.resolve() == (built.html / f"{new}.html").resolve()
+    assert target.is_file()
+
+
+@pytest.mark.slow
 def test_a_book_is_built_once_and_fails_where_a_chapter_or_a_link_is_broken(built, tmp_path):
     project = type(built)(shutil.copytree(built.root, tmp_path / "book"))
     again = build(project.root)
     assert again.returncode == 0
-    assert "0 of 2 chapters executed" in again.stdout
+    assert "0 of 3 chapters executed" in again.stdout
     assert "up to date" in again.stdout
 
     project.write("b", code="raise ValueError('this cell is broken')")
@@ -272,7 +312,8 @@ def test_the_front_of_the_printed_book_names_what_it_is_and_where_chapters_begin
 def test_pages_are_joined_with_links_that_stay_inside(built):
     joined = BeautifulSoup(pdf.join(built), "html.parser")
     articles = [article["id"] for article in joined.find_all("article")]
-    assert articles == ["book/index", "notebooks/a", "notebooks/b"]
+    pages = ["book/index", "notebooks/a", "notebooks/b", "book/notes", "notebooks/notes/n"]
+    assert articles == pages
     ids = [tag["id"] for tag in joined.select("article, article [id]")]
     links = {a["href"] for a in joined.find(id="notebooks/a").find_all("a", href=True)}
     assert {"#notebooks/b--label-b", "#notebooks/a--lem-a"} <= links

@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from tools.book.project import Project
+
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([*ROOT.glob("notebooks/*.md"), *ROOT.glob("book/*.md")])  # README: test_readme.py
+PAGES = [*Project(ROOT).chapters, *sorted(ROOT.glob("book/*.md"))]  # README: test_readme.py
 KINDS = {
     "setting": "chosen by us or by the authors, and not measured",
     "paper": "a number of the paper or of another cited work, called theirs",
@@ -125,8 +127,8 @@ def test_typed_results_are_found(text):
         "```{code-cell} ipython3\nx = 0.95\n```",
         "```bash\npip install 'x>=1.2'\n```",
         "See [the paper](https://example.org/2402.09236).",
-        "Theorem 11.1 is this book's.",
-        "Two of three models; 96 questions; chapters 10-14.",
+        "Theorem 5.1 is this book's.",
+        "Two of three models; 96 questions; chapters 4-7.",
     ],
 )
 def test_other_numbers_are_not(text):

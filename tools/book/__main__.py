@@ -63,7 +63,7 @@ def _check_contents(project: Project, _: argparse.Namespace) -> int:
     missing = [
         f"{project.relative(chapter)} is not in _toc.yml: no reader would find it"
         for chapter in project.chapters
-        if f"notebooks/{chapter.stem}" not in project.pages_in_toc
+        if project.page(chapter) not in project.pages_in_toc
     ]
     print(*missing, sep="\n", end="\n" if missing else "")
     return 1 if missing else 0

@@ -62,7 +62,10 @@ def execute(project: Project, workers: int = 2) -> list[Path]:
     os.environ.update(environment(project))
     status = pytest.main([*options, *nbmake, *parallel, *map(str, paths)], plugins=[keeper])
     if status != pytest.ExitCode.OK:
-        failures = [f"notebooks/{stem}.md failed: {error}" for stem, error in keeper.errors.items()]
+        failures = [
+            f"{project.relative(keeper.jobs[stem].chapter)} failed: {error}"
+            for stem, error in keeper.errors.items()
+        ]
         raise RuntimeError("\n".join(failures) or f"nbmake stopped with status {int(status)}")
     return [job.chapter for job in jobs]
 
@@ -73,9 +76,9 @@ def executed(project: Project, chapter: Path) -> Path:
 
 
 def seconds(project: Project) -> dict[str, float]:
-    """Return how long each executed chapter took, by its stem."""
-    stamps = {chapter.stem: _read_stamp(project, chapter) for chapter in project.chapters}
-    return {stem: stamp["seconds"] for stem, stamp in stamps.items() if "seconds" in stamp}
+    """Return how long each executed chapter took, by its page."""
+    stamps = {project.page(chapter): _read_stamp(project, chapter) for chapter in project.chapters}
+    return {page: stamp["seconds"] for page, stamp in stamps.items() if "seconds" in stamp}
 
 
 def environment(project: Project) -> dict[str, str]:

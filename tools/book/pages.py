@@ -26,9 +26,9 @@ def api_pages(package: Path) -> dict[str, str]:
 
 
 def times_page(seconds: Mapping[str, float]) -> str:
-    """Return the page of execution times, given in seconds by chapter, as MyST text."""
+    """Return the page of execution times, given in seconds by page, as MyST text."""
     rows = "\n".join(
-        f"* - {{doc}}`/notebooks/{stem}`\n  - {took:.1f}" for stem, took in sorted(seconds.items())
+        f"* - {{doc}}`/{page}`\n  - {took:.1f}" for page, took in sorted(seconds.items())
     )
     return _TIMES.format(
         rows=rows,

@@ -69,7 +69,7 @@ def drifted(project: Project) -> dict[Path, str | None]:
 
     One without a source counts where git knows it; any other is somebody's own notebook.
     """
-    present = sorted((project.root / "notebooks").glob("*.ipynb"))
+    present = sorted(path for folder in project.folders for path in folder.glob("*.ipynb"))
     sources = {chapter.with_suffix(".ipynb"): chapter for chapter in project.chapters}
     orphans = _tracked(project.root, [path for path in present if path not in sources])
     wanted: dict[Path, str | None] = dict.fromkeys(orphans)

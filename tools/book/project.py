@@ -23,8 +23,13 @@ class Project:
 
     @property
     def chapters(self) -> list[Path]:
-        """Return the sources of the chapters (``notebooks/*.md``), in order of name."""
-        return sorted((self.root / "notebooks").glob("*.md"))
+        """Return the sources of the chapters (``notebooks/*.md``), then of the research notes."""
+        return [path for folder in self.folders for path in sorted(folder.glob("*.md"))]
+
+    @property
+    def folders(self) -> tuple[Path, Path]:
+        """Return the folders of notebooks: of the chapters, and of the research notes."""
+        return self.root / "notebooks", self.root / "notebooks" / "notes"
 
     @property
     def built(self) -> Path:
@@ -62,6 +67,10 @@ class Project:
     def pages_in_toc(self) -> list[str]:
         """Return every page that ``_toc.yml`` names, in its order, without a file ending."""
         return list(parse_toc_yaml(self.root / "_toc.yml"))
+
+    def page(self, chapter: Path) -> str:
+        """Return the name of a chapter's page (``notebooks/01_concepts``), as in ``_toc.yml``."""
+        return self.relative(chapter.with_suffix(""))
 
     def relative(self, path: Path) -> str:
         """Return `path` as people read it: from the root, with forward slashes."""

@@ -5,6 +5,7 @@ The pages are gathered under ``_build/source``, each chapter as the executed ``.
 
 import json
 import shutil
+import tomllib
 from base64 import b64decode
 from pathlib import Path
 
@@ -29,10 +30,24 @@ def build(project: Project) -> bool:
     shutil.rmtree(project.html, ignore_errors=True)
     _run_sphinx(source, project.html)
     slides.build(project)
-    write_text(project.html / "index.html", _REDIRECT.format(root=project.contents["root"]))
+    for page, target in {"index": project.contents["root"], **moved(project)}.items():
+        up = "../" * page.count("/")
+        write_text(project.html / f"{page}.html", _REDIRECT.format(target=f"{up}{target}.html"))
     write_text(project.html / ".nojekyll", "")
     write_text(stamp, fingerprint)
     return True
+
+
+def moved(project: Project) -> dict[str, str]:
+    """Return where the page of each old address is now: by ``book/moved.toml``, and for slides."""
+    file = project.root / "book" / "moved.toml"
+    pages = tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    decks = {
+        slides.deck_of(old): slides.deck_of(new) if slides.is_chapter(new) else new
+        for old, new in pages.items()
+        if slides.is_chapter(old)
+    }
+    return pages | decks
 
 
 def stage(project: Project) -> Path:
@@ -40,10 +55,11 @@ def stage(project: Project) -> Path:
     source = project.built / "source"
     shutil.rmtree(source, ignore_errors=True)
     shutil.copytree(project.root / "book", source / "book", ignore=shutil.ignore_patterns(".*"))
-    (source / "notebooks").mkdir()
     for chapter in project.chapters:
         executed = execution.executed(project, chapter)
-        shutil.copyfile(executed, source / "notebooks" / executed.name)
+        staged = source / f"{project.page(chapter)}.ipynb"
+        staged.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(executed, staged)
         _copy_figures(executed, source / "book" / "figures")
     reference = api_pages(project.root / "conceptnb")
     for name, text in reference.items():

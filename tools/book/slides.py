@@ -24,21 +24,32 @@ _PAGE = Path(__file__).with_name("slides.html").read_text(encoding="utf-8")
 
 def build(project: Project) -> list[Path]:
     """Write the slides of every chapter of the built site, and the page that lists them, last."""
-    folder, written, rows = project.html / "slides", [], []
+    written: list[Path] = []
+    rows = []
     for page in project.pages_in_toc:
-        if page.startswith("notebooks/"):
+        if is_chapter(page):
             head, article = read_page(project, page)
             heading = article.h1.get_text() if article.h1 else page
-            written.append(folder / f"{Path(page).name}.html")
+            written.append(project.html / f"{deck_of(page)}.html")
             write_text(written[-1], _page(heading, deck(article, page), f"../{page}.html", head))
             rows.append(f'<li><a href="{written[-1].name}">{html.escape(heading)}</a></li>')
     listing = (
         '<section class="slide"><h1>Slides</h1>\n<p>Arrow keys turn pages, N shows the text behind '
         f"them.</p>\n<ul>{''.join(rows)}</ul></section>"
     )
-    written.append(folder / "index.html")
+    written.append(project.html / "slides" / "index.html")
     write_text(written[-1], _page("All chapters", [listing], "../book/lecturers.html"))
     return written
+
+
+def is_chapter(page: str) -> bool:
+    """Return whether a page has slides: chapters have, research notes do not."""
+    return page.startswith("notebooks/") and page.count("/") == 1
+
+
+def deck_of(page: str) -> str:
+    """Return the page of a chapter's slides (``slides/01_concepts``)."""
+    return f"slides/{Path(page).name}"
 
 
 def deck(article: Tag, page: str) -> list[str]:

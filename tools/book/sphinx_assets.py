@@ -16,7 +16,10 @@ from sphinx.environment.collectors.toctree import TocTreeCollector
 from sphinx.util.fileutil import copy_asset
 from sphinx_proof.nodes import proof_node
 
+from tools.book.slides import deck_of, is_chapter
+
 _CHAPTER = re.compile(r"notebooks/(\d+)_")
+_NOTES = "book/notes"  # the page whose contents are the research notes
 _MATHJAX, _FONTS = "tex-chtml-full.js", "output/chtml/fonts/woff-v2"
 
 
@@ -32,16 +35,19 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 
 def _number_by_chapter(app: Sphinx, env: BuildEnvironment) -> list[str]:
-    """Give chapters the numbers of their files, and number what is in them by chapter."""
-    for page, toc in env.tocs.items():
-        if file := _CHAPTER.match(page):
-            links = list(toc.findall(nodes.reference))
-            links[0]["secnumber"] = number = (int(file[1]),)
-            unnumbered = {link["anchorname"]: () for link in links[1:]}
-            env.toc_secnumbers[page] = {"": number, **unnumbered}
+    """Give chapters the numbers of their files, notes N1, N2, ..., and what is in them, too."""
+    notes = enumerate(env.toctree_includes.get(_NOTES, []), start=1)
+    numbered: dict[str, Any] = {page: (f"N{place}",) for place, page in notes}
+    files = {page: file for page in env.tocs if (file := _CHAPTER.match(page))}
+    numbered |= {page: (int(file[1]),) for page, file in files.items()}
+    for page, number in numbered.items():
+        links = list(env.tocs[page].findall(nodes.reference))
+        links[0]["secnumber"] = number
+        unnumbered = {link["anchorname"]: () for link in links[1:]}
+        env.toc_secnumbers[page] = {"": number, **unnumbered}
     TocTreeCollector().assign_figure_numbers(env)
     assigned: dict[str, Any] = env.toc_fignumbers
-    for page in (page for page in assigned if not _CHAPTER.match(page)):
+    for page in assigned.keys() - numbered:
         for numbers in assigned[page].values():  # as in an appendix: Table A.1
             numbers.update({name: ("A", *number) for name, number in numbers.items()})
     return []
@@ -88,13 +94,13 @@ def _link_source_and_slides(
     app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
 ) -> None:
     """Let the links to a chapter's source open its ``.md``, and add one to its slides."""
-    folder, _, chapter = pagename.partition("/")
-    if folder != "notebooks":
+    if not pagename.startswith("notebooks/"):
         return
     groups = context.get("header_buttons", [])
     for button in (button for group in groups for button in group.get("buttons", [])):
         if button.get("label") in {"source-file-button", "source-edit-button"}:
             button["url"] = button["url"].replace(".ipynb", ".md")
-    link = {"url": f"../slides/{chapter}.html", "tooltip": "Slides of this chapter"}
-    icon = {"icon": "fas fa-person-chalkboard", "label": "slides-button"}
-    groups.insert(0, {"type": "link", **link, **icon})
+    if is_chapter(pagename):
+        link = {"url": f"../{deck_of(pagename)}.html", "tooltip": "Slides of this chapter"}
+        icon = {"icon": "fas fa-person-chalkboard", "label": "slides-button"}
+        groups.insert(0, {"type": "link", **link, **icon})
