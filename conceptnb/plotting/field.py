@@ -6,8 +6,12 @@ from matplotlib.figure import Figure
 
 from conceptnb.plotting._style import FAINT, INK, PALETTE, new_figure, styled
 
-NEEDS = ("a trained model,\nor data", "labels, pairs,\nor views", "sets selected\nfor concepts")
-NEEDS += ("a change of\nevery factor",)
+NEEDS = (
+    "a trained model,\nor data",
+    "labels, pairs,\nor views",
+    "sets selected\nfor concepts",
+    "a change of\nevery factor",
+)
 PROMISES = ("a measured\neffect", "a space, up to\na linear map", "concepts", "all factors")
 
 

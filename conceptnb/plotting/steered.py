@@ -77,7 +77,9 @@ def forest(groups: Mapping[str, pd.DataFrame], label: str) -> Figure:
     lines = sum(len(frame) + 1 for frame in groups.values())
     figure, [[ax]] = new_figure(height=0.4 + 0.27 * lines)
     ax.axvline(0, color=MUTED, linestyle="--", linewidth=1)
-    places, names, place = [], [], 0
+    places: list[int] = []
+    names: list[str] = []
+    place = 0
     for k, (heading, frame) in enumerate(groups.items()):
         places, names, place = [*places, place], [*names, heading], place + 1
         for entry in frame[["name", "mean", "low", "high"]].itertuples(index=False):
