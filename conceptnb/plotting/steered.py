@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from conceptnb.plotting._style import (
     CARD,
+    FAINT,
     MUTED,
     PALETTE,
     Row,
@@ -53,6 +54,38 @@ def frontiers(
             ax.plot(points["kl_asked"], points["mc1"], **style)
         ax.set(title=title, xlabel="KL, nats per token", xlim=(-0.02 * limit, limit))
     axes[0, 0].set_ylabel("MC1")
+    share_legend(figure, 2)
+    return figure
+
+
+@styled
+def vector_and_matrix() -> Figure:
+    """Draw, for two kinds of question, one shift common to all and one shift of each kind.
+
+    Returns
+    -------
+    Figure
+        Two panels of the same drawn points: thin arrows lead from the false to the true answer of
+        each, thick ones are the shifts by their mean (left) and by the mean of each kind (right).
+    """
+    rng = np.random.default_rng(0)
+    kinds = [rng.normal(centre, 0.35, (9, 2)) for centre in ([-1.2, 0], [1.2, 0])]
+    turns = [np.array([0.35, 0.95]), np.array([0.75, -0.65])]
+    moves = [turn + rng.normal(0, 0.12, (9, 2)) for turn in turns]
+    common = np.mean(moves, axis=(0, 1))
+    figure, axes = new_figure(1, 2, height=2.9, sharex=True, sharey=True)
+    shifts = {"a vector": [common, common], "a matrix": [m.mean(axis=0) for m in moves]}
+    for ax, (title, shift) in zip(axes[0], shifts.items(), strict=True):
+        arrows = {"angles": "xy", "scale_units": "xy", "scale": 1}
+        for k, (points, move) in enumerate(zip(kinds, moves, strict=True)):
+            style = series_style(k, "color", "marker")
+            ax.plot(*points.T, linestyle="", markersize=4, label=f"question of kind {k}", **style)
+            ax.quiver(*points.T, *move.T, color=FAINT, width=0.004, **arrows)
+            start = points.mean(axis=0)
+            ax.quiver(*start, *shift[k], color=style["color"], width=0.014, zorder=3, **arrows)
+        ax.set(title=title, xticks=[], yticks=[], xlabel="one activation", aspect="equal")
+        ax.set(xlim=(-2.2, 2.9), ylim=(-1.6, 1.9))
+    axes[0, 0].set_ylabel("another")
     share_legend(figure, 2)
     return figure
 

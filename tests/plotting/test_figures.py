@@ -268,6 +268,7 @@ CASES = {
              "high": [0.03, 0.03]})},
         "MC1 gained",
     ),
+    "steered.vector_and_matrix": (),
     "steered.strength_curves": (
         {"a vector": {key: [0.1, 0.2] for key in ("alpha", "mc1", "kl", "ce")}},
     ),
