@@ -91,6 +91,35 @@ def vector_and_matrix() -> Figure:
 
 
 @styled
+def differences_along_kl(curves: pd.DataFrame, label: str, fixed: float | None = None) -> Figure:
+    """Draw a difference of MC1 along KL, one line and band for each definition of KL.
+
+    Parameters
+    ----------
+    curves
+        Of `conceptnb.tables.steering_order.along_kl`: ``measured``, ``kl``, ``mean``, ``low`` and
+        ``high``.
+    label
+        Which difference it is.
+    fixed
+        The KL of a comparison that was fixed before the runs, marked by an upright line.
+    """
+    figure, [[ax]] = new_figure(height=3.4)
+    ax.axhline(0, color=MUTED, linestyle="--", linewidth=1)
+    if fixed is not None:
+        ax.axvline(fixed, color=MUTED, linestyle=":", linewidth=1.2)
+    for k, (name, own) in enumerate(curves.groupby("measured", sort=False)):
+        style = series_style(k, "color", "linestyle")
+        ax.plot(own["kl"], own["mean"], label=f"KL of {name}", **style)
+        ax.fill_between(own["kl"], own["low"], own["high"], color=PALETTE[k], alpha=0.15)
+        for end in ("low", "high"):
+            ax.plot(own["kl"], own[end], linewidth=0.8, **style)
+    ax.set(xlabel="KL, nats per token", ylabel=label, xlim=(0, curves["kl"].max()))
+    share_legend(figure, 2)
+    return figure
+
+
+@styled
 def forest(groups: Mapping[str, pd.DataFrame], label: str) -> Figure:
     """Draw differences with their intervals, one line each, in groups under a heading each.
 

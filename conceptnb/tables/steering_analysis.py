@@ -63,11 +63,14 @@ def accuracy_at_choice(rows: Sequence[Row], method: str) -> np.ndarray:
     return _per_question(_select(rows, method=method), right)
 
 
-def accuracy_at_kl(rows: Sequence[Row], method: str, budget: float) -> np.ndarray:
+def accuracy_at_kl(
+    rows: Sequence[Row], method: str, budget: float, measured: str = "kl_asked"
+) -> np.ndarray:
     """Return MC1 of each question, (questions,), when the method may spend `budget` of KL.
 
-    KL(original ‖ steered), in nats per token, is ``kl_asked``: the other one is zero for a matrix
-    whose embedding knows no word of the texts. Linear interpolation between neighbouring α by their
+    KL(original ‖ steered), in nats per token, is ``kl_asked`` if nothing else is `measured`: the
+    other one, ``kl``, is zero for a matrix whose embedding knows no word of the texts, and the same
+    as this for a vector. Linear interpolation between neighbouring α by their
     KL, within each fold, from the unsteered model (KL = 0) on; a method whose strongest α stays
     below the budget is taken at that α. Mean over splits and trained models.
 
@@ -82,7 +85,7 @@ def accuracy_at_kl(rows: Sequence[Row], method: str, budget: float) -> np.ndarra
     def right(row: Row) -> np.ndarray:
         points = [_start(rows, row), *row["curve"]]
         # KL grows with α; where it does not, the frontier is what less KL has already reached.
-        path = np.maximum.accumulate([0.0, *(point["kl_asked"] for point in row["curve"])])
+        path = np.maximum.accumulate([0.0, *(point[measured] for point in row["curve"])])
         outcomes = np.stack([_bits(point["right"]) for point in points], axis=1)
         return np.array([np.interp(budget, path, question) for question in outcomes])
 

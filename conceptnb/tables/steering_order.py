@@ -33,6 +33,11 @@ OTHER_MATRICES = tuple(
     (name, MASS_MEAN) for name in ("matrix, TF-IDF", "matrix, centred", "matrix, optimised weights")
 )
 """What `steering_real_matrices` compares at equal KL."""
+KL_MEASURED = {
+    "edits of tested questions": "kl_asked",
+    "each technique's own edit of the prose": "kl",
+}
+"""What KL(original ‖ steered) on neutral prose may mean: the first is that of the design."""
 PEERS = {
     "honest_llama, LLaMA-2-chat-7B": 0.09,
     "honest_llama, LLaMA-2-chat-13B": 0.03,
@@ -103,6 +108,50 @@ def differences(
         one, other = (_accuracy(rows, name, alpha, kl)[among] for name in pair)
         found.append((*pair, *_paired(one, other, len(pairs))))
     return pd.DataFrame(found, columns=["technique", "minus", "mean", "low", "high"])
+
+
+def along_kl(
+    rows: Sequence[Row], pair: tuple[str, str], kl: Sequence[float] | None = None
+) -> pd.DataFrame:
+    """Return MC1 of a technique minus that of another along KL, by both of its definitions.
+
+    A matrix edits each text by a vector of its own. ``kl_asked`` is the KL on neutral prose under
+    the edits of tested questions, and ``kl`` that under the edits which the prose itself asks for;
+    for a vector they are one.
+
+    Parameters
+    ----------
+    rows
+        Runs of one model, of `steering_real` or `steering_real_matrices`.
+    pair
+        Names of the two techniques, of which the second is subtracted.
+    kl
+        In nats per token, positive. By default 40 steps up to the largest KL that both techniques
+        have reached in every fold by both definitions: nothing is extrapolated.
+
+    Returns
+    -------
+    DataFrame
+        ``measured`` (a key of `KL_MEASURED`), ``kl``, ``mean``, ``low`` and ``high``: intervals
+        over questions, each of which holds alone with 95 %.
+
+    Raises
+    ------
+    ValueError
+        If a technique has no runs among `rows`, or a KL is not positive.
+    """
+    mine = [row for row in rows if row["method"] in pair]
+    if missing := set(pair) - {row["method"] for row in mine}:
+        raise ValueError(f"pair names {sorted(missing)}, of which rows holds no runs")
+    if kl is None:
+        reached = (max(p[of] for p in row["curve"]) for row in mine for of in KL_MEASURED.values())
+        kl = np.linspace(0, min(reached), 41)[1:].tolist()
+    found = []
+    for name, measured in KL_MEASURED.items():
+        for budget in kl:
+            one, other = (accuracy_at_kl(rows, method, budget, measured) for method in pair)
+            found.append((name, budget, *_paired(one, other)))
+    return pd.DataFrame(found, columns=["measured", "kl", "mean", "low", "high"])
 
 
 def compared(

@@ -269,6 +269,14 @@ CASES = {
         "MC1 gained",
     ),
     "steered.vector_and_matrix": (),
+    "steered.differences_along_kl": (
+        pd.DataFrame(
+            [(name, kl, 0.1, 0.0, 0.2) for name in ("an edit", "another") for kl in (0.1, 0.2)],
+            columns=["measured", "kl", "mean", "low", "high"],
+        ),
+        "MC1: one minus the other",
+        0.15,
+    ),
     "steered.strength_curves": (
         {"a vector": {key: [0.1, 0.2] for key in ("alpha", "mc1", "kl", "ce")}},
     ),

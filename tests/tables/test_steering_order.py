@@ -147,3 +147,24 @@ def test_a_budget_that_nothing_meets_is_named(llama, tokenizer, corpus):
         fold.fit(TECHNIQUES[MASS_MEAN], 0, spent=lambda _: 0.7)
     with pytest.raises(ValueError, match=r"spent is None, and budget=0\.5"):
         fold.fit(TECHNIQUES[MASS_MEAN], 0)
+
+
+def test_along_kl_shows_both_definitions_and_invents_nothing_beyond_the_runs(rows):
+    for row in rows:  # a matrix disturbs prose half as much by its own edit of it
+        for point in row["curve"]:
+            point["kl"] = point["kl_asked"] / (2 if row["method"] == MATRIX else 1)
+    curves = steering_order.along_kl(rows, (MATRIX, MASS_MEAN))
+    assert curves["kl"].max() == pytest.approx(0.2)  # the matrix's own edits reach no further
+    curves = steering_order.along_kl(rows, (MATRIX, MASS_MEAN), [0.1, 0.2]).set_index("measured")
+    asked, own = (curves.loc[name] for name in steering_order.KL_MEASURED)
+    at = {m: [outcomes(rows, m, a) for a in (2.0, 4.0)] for m in (MATRIX, MASS_MEAN)}
+    # At .1 by its own edit the matrix has gone from .05 (α = 2) a third of the way to .2 (α = 4).
+    further = at[MATRIX][0] * 2 / 3 + at[MATRIX][1] / 3
+    by_hand = [at[MATRIX][0] - at[MASS_MEAN][0], further - at[MASS_MEAN][0]]
+    for found, expected in zip((asked, own), by_hand, strict=True):
+        first = found[found["kl"] == 0.1].iloc[0]
+        peer = stats.norm.interval(0.95, expected.mean(), stats.sem(expected))
+        np.testing.assert_allclose(first[["mean", "low", "high"]].to_numpy(dtype=float),
+                                   [expected.mean(), *peer], atol=1e-12)  # fmt: skip
+    with pytest.raises(ValueError, match="no runs"):
+        steering_order.along_kl(rows, (MATRIX, "matrix, TF-IDF"))
