@@ -184,6 +184,11 @@ _STUDIES = (
         option("--instances", type=COUNT, default=500, help="of recovery from poles"),
     ),
     Study(
+        "theory-users",
+        "theory_for_users",
+        "impure environments, noise of unknown form, and the price of a design",
+    ),
+    Study(
         "synthetic",
         "synthetic_tables",
         "Tables 1 and 7: synthetic identifiability, ours beside the paper's",

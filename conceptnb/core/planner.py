@@ -28,7 +28,8 @@ from conceptnb.common.validation import (
 )
 from conceptnb.core.concepts import check_independent
 from conceptnb.core.design import PAPER_VARIANCE, EnvironmentDesign
-from conceptnb.core.distributions import GaussianMixture
+from conceptnb.core.distributions import GaussianMixture, acceptance_rate
+from conceptnb.core.information import LogOddsFit, as_one
 
 Edge = tuple[int, int]
 
@@ -93,6 +94,64 @@ def propose_design(
     if len(rows) != n:
         raise ValueError(f"atoms must have n = {n} rows, got {len(rows)}")
     return tree_design("path", _best_path(base.linear_image(rows), variance, gap), variance)
+
+
+def design_price(
+    design: EnvironmentDesign,
+    base: GaussianMixture | None = None,
+    atoms: ArrayLike | None = None,
+    *,
+    rows: int = 3000,
+    seed: int = 0,
+) -> float:
+    r"""Return what a design costs in samples: their total number times the squared error.
+
+    With a linear mixing, known M and equal numbers of samples of the base and of each
+    environment, a valuation that is fitted to N samples in all errs by :math:`\sqrt{c/N}` noise
+    widths in the root mean square over base points and atoms; this is c. So an error of a tenth
+    of a noise width takes 100 c samples.
+
+    Parameters
+    ----------
+    design : EnvironmentDesign
+        No two of its columns of M are equal.
+    base, atoms : GaussianMixture and array-like of shape (n, n), optional
+        By default a standard normal base whose coordinates are the atoms.
+    rows : int
+        Draws of each data set that the information is computed from.
+    seed : int
+        Of these draws.
+
+    Raises
+    ------
+    ValueError
+        If a linear mixing does not identify the atoms, so that no number of samples suffices.
+
+    Examples
+    --------
+    >>> path = tree_design("path", [[-0.3, 0.3], [-0.3, 0.3]], variance=0.1)
+    >>> 20 < design_price(path) < 30
+    True
+    """
+    n, rng = design.n_atoms, np.random.default_rng(seed)
+    if (base is None) != (atoms is None):
+        raise ValueError("base and atoms belong together: give both or neither")
+    base = GaussianMixture([1.0], [np.zeros(n)], [np.eye(n)]) if base is None else base
+    vectors = np.eye(n) if atoms is None else check_independent(atoms, "atoms")
+    M = design.M * design.variance
+    if len(np.unique(M, axis=1).T) < n:
+        raise ValueError("two atoms have equal columns of M: no number of samples tells them apart")
+    sigma = design.variance**0.5
+    concepts = design.concepts(vectors)
+    samples = [base.sample(rows, rng)]
+    samples += [base.condition(c, design.variance).sample(rows, rng) for c in concepts]
+    # The constants follow from the others: each environment has as much density as the base.
+    B = design.B * sigma
+    constants = [-np.log(acceptance_rate(base, c, design.variance)) for c in concepts]
+    constants -= (M * (B**2)).sum(axis=1) / 2
+    fit = LogOddsFit.at(samples, M, as_one(vectors / sigma, B, constants, M))
+    errors = fit.valuations(samples[0] - samples[0].mean(axis=0))[1]
+    return float((errors**2).mean() * rows * len(samples))
 
 
 def random_design(
