@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 
 from conceptnb.common.validation import Array, as_array
@@ -61,7 +62,7 @@ class NoiseFit:
 def fit_noise(
     X: Array,
     environment: np.ndarray,
-    targets: Array,
+    targets: ArrayLike,
     start: LinearFit,
     *,
     potential: Potential | None = None,
@@ -74,7 +75,7 @@ def fit_noise(
         Observations, centred.
     environment : int array of shape (N,)
         0 for the base, 1 to m for the others.
-    targets : array of shape (m, n)
+    targets : array-like of shape (m, n)
         Ones where an environment conditions on a concept.
     start : LinearFit
         A fit with Gaussian noise.

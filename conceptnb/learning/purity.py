@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 from scipy.special import expit
 
@@ -61,7 +62,11 @@ class ImpureFit:
 
 
 def fit_impure(
-    X: Array, environment: np.ndarray, targets: Array, start: LinearFit, rng: np.random.Generator
+    X: Array,
+    environment: np.ndarray,
+    targets: ArrayLike,
+    start: LinearFit,
+    rng: np.random.Generator,
 ) -> ImpureFit:
     """Fit (87) with a linear encoder and an unknown purity of each environment.
 
@@ -71,7 +76,7 @@ def fit_impure(
         Observations, centred.
     environment : int array of shape (N,)
         0 for the base, 1 to m for the others.
-    targets : array of shape (m, n)
+    targets : array-like of shape (m, n)
         Ones where an environment conditions on a concept.
     start : LinearFit
         A fit that takes all environments as pure. Ignored impurity shortens its directions,
