@@ -87,7 +87,7 @@ def fit_noise(
     NoiseFit
         Valuations X @ W are in the unit in which the potential has curvature one at zero.
     """
-    task = _Task(X, environment, as_array(targets, "targets", ndim=2), potential)
+    task = NoiseLikelihood(X, environment, as_array(targets, "targets", ndim=2), potential)
     ends = [task.descend(task.start(start, scale)) for scale in _SCALES]
     theta, loss = min(ends, key=lambda found: found[1])
     W, b, alpha, weights = task.unpack(theta)
@@ -107,7 +107,7 @@ def _terms(u: Array) -> tuple[list[Array], list[Array]]:
     return values, slopes
 
 
-class _Task:
+class NoiseLikelihood:
     """The softmax likelihood of environments with a common potential, by hand."""
 
     def __init__(
