@@ -121,6 +121,7 @@ class NoiseLikelihood:
         self.row, self.column = np.nonzero(mask)
 
     def start(self, fit: LinearFit, scale: float) -> Array:
+        """Return parameters that begin at a multiple of a fit with Gaussian noise."""
         theta = [fit.W.T.ravel() * scale, fit.gamma[self.mask > 0] * scale]
         h = self.X[self.environment == 0] @ fit.W * scale
         gaps = (h[:, None] - fit.gamma * scale) ** 2 / 2
@@ -129,6 +130,7 @@ class NoiseLikelihood:
         return np.concatenate([*theta, np.zeros(0 if self.known else len(WIDTHS))])
 
     def unpack(self, theta: Array) -> tuple[Array, Array, Array, Array]:
+        """Return W, b, alpha and the weights of the potential."""
         (m, n), d, k = self.mask.shape, self.X.shape[1], len(self.row)
         b = np.zeros((m, n))
         b[self.row, self.column] = theta[n * d : n * d + k]
@@ -141,6 +143,7 @@ class NoiseLikelihood:
         return theta[: n * d].reshape(n, d).T, b, theta[n * d + k : n * d + k + m], weights
 
     def objective(self, theta: Array) -> tuple[float, Array]:
+        """Return the mean loss, with a ridge, and its gradient."""
         W, b, alpha, weights = self.unpack(theta)
         h, N = self.X @ W, len(self.X)
         u = h[:, self.column] - b[self.row, self.column]
@@ -164,6 +167,7 @@ class NoiseLikelihood:
         return float(loss) + penalty, np.concatenate(gradient) + 2 * _RIDGE * theta
 
     def descend(self, start: Array) -> tuple[Array, float]:
+        """Return where L-BFGS ends, and the loss there."""
         options = {"maxiter": 500, "maxcor": 30, "ftol": 1e-12, "gtol": 1e-8}
         end = minimize(self.objective, start, jac=True, method="L-BFGS-B", options=options)
         return end.x, float(end.fun)
