@@ -19,7 +19,7 @@ from conceptnb.theory.misreading import draw_data_sets
 _SIGMA = 0.1**0.5
 _POINTS = 200  # of the base, at which valuations are compared
 _ATOMS = (2, 3, 4)
-_ROWS = {5_000: 24, 20_000: 6}
+_ROWS = {5_000: 36, 20_000: 6}
 """Rows of each environment, and the number of tables."""
 _NOISE_ROWS, _NOISE_TABLES = 5_000, 6
 _PRICED = range(2, 10)
@@ -229,7 +229,14 @@ def plans(_args: SimpleNamespace) -> list[Plan]:
         {"what": "total number of samples times the squared error of a valuation, in σ²"},
     ]
     return [
-        Plan("theory_purity", impure, _summarise_impure, range(24), what[0], samples[0]),
+        Plan(
+            "theory_purity",
+            impure,
+            _summarise_impure,
+            range(max(_ROWS.values())),
+            what[0],
+            samples[0],
+        ),
         Plan("theory_noise", noisy, _summarise_noise, range(_NOISE_TABLES), what[1], samples[1]),
         Plan("theory_price", priced, _summarise_prices, [0], what[2], samples[2]),
     ]
