@@ -148,7 +148,7 @@ class PathOr(_Type):
         raise ValueError(f"{_flag(param)} {given} is not there: give {' or '.join(words)}")
 
 
-class Encoder(PathOr):
+class EncoderName(PathOr):
     """An image encoder as `load_encoder` takes it: a path that exists, or a name.
 
     A bare word is refused here, before torch is imported, unless it is one of a few.

@@ -3,6 +3,7 @@
 import html
 import io
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from string import Template
 from types import SimpleNamespace
@@ -17,6 +18,14 @@ from conceptnb.common.files import refuse_output, write_text
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a page that is there or not: a file beside this module, and what fills it."""
+
+    template: str
+    shown: "Mapping[str, pd.DataFrame]"
 
 
 def report_options() -> list[click.Parameter]:
@@ -38,7 +47,7 @@ def write_report(
     out: Path,
     files: Sequence[str],
     template: str,
-    shown: Mapping[str, "pd.DataFrame | tuple[Figure, str] | str"],
+    shown: Mapping[str, "pd.DataFrame | tuple[Figure, str] | Part | str"],
     *,
     warnings: Sequence[str],
     not_yet_said: Sequence[str] | None = None,
@@ -47,8 +56,9 @@ def write_report(
 ) -> None:
     """Write a report as one HTML file that needs no other, and its code, and say so.
 
-    `shown` fills the `template`: tables, figures with what these show in words, and text; `none`
-    is said where there are no warnings; `text` has ``title``, ``lead``, ``code`` and ``command``.
+    `shown` fills the `template`: tables, figures with what these show in words, parts, and text;
+    `none` is said where there are no warnings; `text` has ``title``, ``lead``, ``code`` and
+    ``command``.
     """
     parts = {name: _as_html(what) for name, what in shown.items()}
     lines = "".join(f"<li>{html.escape(line)}</li>" for line in warnings)
@@ -69,7 +79,9 @@ def fill(template: str, *given: Mapping[str, str], **more: object) -> str:
     return Template(file.read_text(encoding="utf-8")).substitute(*given, **more)
 
 
-def _as_html(what: "pd.DataFrame | tuple[Figure, str] | str") -> str:
+def _as_html(what: "pd.DataFrame | tuple[Figure, str] | Part | str") -> str:
+    if isinstance(what, Part):
+        return fill(what.template, {name: _as_html(one) for name, one in what.shown.items()})
     if isinstance(what, str):
         return html.escape(what)
     return _svg(*what) if isinstance(what, tuple) else _table(what)

@@ -24,7 +24,7 @@ from conceptnb.commands.options import (
     PATH,
     SEED,
     Command,
-    Encoder,
+    EncoderName,
     PathOr,
     Several,
     Whole,
@@ -276,7 +276,7 @@ _STUDIES = (
         "Tables 2 to 5: concept directions in CLIP embeddings of 3D Shapes",
         Several(
             "--models",
-            type=Encoder("small", "openai", *CLIP_MODELS),
+            type=EncoderName("small", "openai", *CLIP_MODELS),
             default=["small"],
             help="small (trained here, with untrained controls), openai (ViT-B-32 and RN101 of "
             "Appendix D), or names and local checkpoints",

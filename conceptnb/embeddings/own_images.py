@@ -25,7 +25,7 @@ Images = NDArray[np.uint8]
 Embed = Callable[[NDArray[Any]], Array]
 
 _FEWEST_IMAGES = 4  # that a value needs, so that both halves have some
-_SHRINKAGE = 0.05  # own folders are small: pull covariances further to the average
+SHRINKAGE = 0.05  # own folders are small: pull covariances further to the average
 
 
 def read_images(
@@ -254,7 +254,7 @@ def learn_directions(
     if len(Z) != len(images):
         raise ValueError(f"embed returned {len(Z)} rows for {len(images)} images")
     values = {str(name): column.to_numpy(dtype=str) for name, column in labels.items()}
-    factors = report_factors(Z, values, np.random.default_rng(seed), shrinkage=_SHRINKAGE)
+    factors = report_factors(Z, values, np.random.default_rng(seed), shrinkage=SHRINKAGE)
     for name, found in factors.items():
         if lost := {*values[name].tolist()} - {*found.labels.tolist()}:
             raise ValueError(f"{name}={lost}: no image of it in the half that judges; change seed")
