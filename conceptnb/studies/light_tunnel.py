@@ -182,11 +182,12 @@ def _download() -> Path:
     """Return the published images' folder, fetched where needed; goes on where it stopped."""
     import pooch  # noqa: PLC0415 - only downloads need it
 
-    from conceptnb.embeddings.shapes3d.images import _download_the_rest  # noqa: PLC0415
+    from conceptnb.common.downloads import Resuming  # noqa: PLC0415
 
     folder = Path(pooch.os_cache("conceptnb")) / "light_tunnel"
     unzip = pooch.Unzip(extract_dir=".")
-    pooch.retrieve(_URL, f"md5:{_MD5}", f"{_NAME}.zip", folder, unzip, _download_the_rest)
+    file = f"{_NAME}.zip"
+    pooch.retrieve(_URL, f"md5:{_MD5}", file, folder, unzip, Resuming(file))
     return folder / _NAME
 
 

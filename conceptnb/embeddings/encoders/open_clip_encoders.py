@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import logging
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
@@ -29,6 +31,7 @@ from open_clip.pretrained import (
 )
 from open_clip.transform import PreprocessCfg, image_transform_v2
 
+from conceptnb.common.downloads import fetch
 from conceptnb.embeddings.encoders.encoder import Encoder, Pictures, as_pillow
 from conceptnb.embeddings.encoders.hub import asked_once
 from conceptnb.embeddings.encoders.state_dicts import Weights, read_weights
@@ -124,8 +127,7 @@ def by_tag(architecture: str, tag: str) -> Encoder:
         raise ValueError(_no_tag(architecture, tag))
     config = _configured(architecture)
     config["quick_gelu"] = _quick(config) or bool(tagged.get("quick_gelu"))
-    with asked_once(name):
-        path = Path(download_pretrained(tagged))
+    path = _weights_of(name, tagged)
     model = _build(architecture, config, tagged)
     weights = read_weights(path)
     if weights.by_openai or weights.activation:
@@ -137,6 +139,23 @@ def by_tag(architecture: str, tag: str) -> Encoder:
         name, source, model, _Preparation(_preprocess(model)), _Tokenizer(architecture),
         _about(model, config),
     )  # fmt: skip
+
+
+def _weights_of(name: str, tagged: Mapping[str, Any]) -> Path:
+    """Fetch the weights of a tag: from an address that says their checksum, or from the hub.
+
+    OpenAI's own addresses do, so that what is used is what was published.
+    """
+    checksum = re.search(r"/([0-9a-f]{64})/[^/]+$", tagged.get("url") or "")
+    if checksum:
+        file = f"{name.replace('/', '-')}.pt"
+        try:
+            return fetch(tagged["url"], checksum[1], name=file)
+        except OSError as error:  # a file that differs is a ValueError
+            if isinstance(error, PermissionError) or error.errno == errno.ENOSPC:
+                raise
+    with asked_once(name):
+        return Path(download_pretrained(tagged))
 
 
 def from_hub(repository: str) -> Encoder:

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from conceptnb.common.downloads import fetch
 from conceptnb.embeddings.shapes3d.factors import (
     FACTOR_VALUES,
     FACTORS,
@@ -132,39 +133,7 @@ def download(
     stopped, and a file that is there and right is not fetched again. `url` names another place,
     `sha256` the checksum of what lies there; ValueError if what arrived does not have it.
     """
-    import pooch  # noqa: PLC0415 - only downloads need it
-
-    fetched = pooch.retrieve(
-        url,
-        known_hash=f"sha256:{sha256}",
-        fname="3dshapes.h5",
-        path=directory or pooch.os_cache("conceptnb"),
-        downloader=_download_the_rest,
-    )
-    return Path(fetched)
-
-
-def _download_the_rest(url: str, output_file: str, _pooch: Any) -> None:
-    """Download for pooch, whose own downloader starts again; keep what has arrived before."""
-    import requests  # noqa: PLC0415 - comes with pooch
-    from tqdm.auto import tqdm  # noqa: PLC0415
-
-    partial = Path(output_file).parent / "3dshapes.h5.part"
-    have = partial.stat().st_size if partial.exists() else 0
-    headers = {"Range": f"bytes={have}-"} if have else {}
-    with requests.get(url, headers=headers, stream=True, timeout=30) as response:
-        # A range that cannot be had means that nothing is missing; the checksum decides.
-        if response.status_code != requests.codes.requested_range_not_satisfiable:
-            response.raise_for_status()
-            if response.status_code != requests.codes.partial_content:
-                have = 0  # the server ignored the range and sends everything
-            total = have + int(response.headers.get("Content-Length", 0))
-            bar = tqdm(total=total, initial=have, unit="B", unit_scale=True, disable=None)
-            with partial.open("ab" if have else "wb") as file, bar:
-                for chunk in response.iter_content(1 << 16):
-                    file.write(chunk)
-                    bar.update(len(chunk))
-    partial.replace(output_file)
+    return fetch(url, sha256, name="3dshapes.h5", folder=directory)
 
 
 ShapesImages = RenderedShapes | PublishedShapes
