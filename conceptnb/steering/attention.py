@@ -1,7 +1,7 @@
 """Attention heads of any causal language model, found by structure (Appendix E.1).
 
 In x_{l+1} = x_l + Σ_h Q_h x_h with x_h = Att_h(P_h x_l) the activations x_h, side by side, enter an
-output projection: in every family the last linear map that an attention block applies.
+output projection: in every family the linear map that an attention block ends in.
 """
 
 from __future__ import annotations
@@ -13,8 +13,24 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedModel
+from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.pytorch_utils import Conv1D
+
+from conceptnb.steering.calls import Call, record_calls
+from conceptnb.steering.guards import refuse_what_is_steered_wrongly
+
+
+def input_device(model: PreTrainedModel) -> torch.device:
+    """Return where a model takes its tokens: with its first weights, unless they lie on disk."""
+    return torch.device("cpu") if model.device.type == "meta" else model.device
+
+
+def two_tokens(model: PreTrainedModel) -> Tensor:
+    """Return a text on which a model shows its structure, of shape (1, 2).
+
+    One token attends to nothing but itself: what its heads hand on is what the map of values gave.
+    """
+    return torch.tensor([[0, 1]], device=input_device(model))
 
 
 @dataclass(frozen=True)
@@ -49,65 +65,57 @@ _KNOWN: weakref.WeakKeyDictionary[nn.Module, HeadLayout] = weakref.WeakKeyDictio
 def find_heads(model: PreTrainedModel) -> HeadLayout:
     """Find the head activations of a causal language model of transformers.
 
-    Runs the model once on one token, and remembers the answer for as long as the model lives.
+    Runs the model once on two tokens, and remembers the answer for as long as the model lives.
 
     Raises
     ------
     ValueError
         If the model would be steered wrongly, has no list of layers with one attention block each,
-        or its output projections do not all hold the same heads.
+        or a block does not end in one linear map of its heads' values, side by side.
     """
     refuse_what_is_steered_wrongly(model)
-    if model not in _KNOWN:
+    if model not in _KNOWN or not is_still_there(model, _KNOWN[model]):
         _KNOWN[model] = _find_heads(model)
     return _KNOWN[model]
 
 
-def refuse_what_is_steered_wrongly(model: PreTrainedModel) -> None:
-    """Raise ValueError for models in which hooks do not run, or run in the wrong place."""
-    kind, config = model.config.model_type, model.config
-    compiled = hasattr(model, "_orig_mod") or getattr(model, "_compiled_call_impl", None)
-    sliced = vars(config).get("slow_but_exact")
-    adapted = any(hasattr(part, "lora_A") for part in model.modules())
-    rotation = str((getattr(config, "rope_scaling", None) or {}).get("rope_type"))
-    local = "chunked_attention" in (getattr(config, "layer_types", None) or ())
-    reasons = {
-        "is compiled, and hooks do not run: give the model as it was before": compiled,
-        "has PEFT adapters: give model.merge_and_unload()": adapted,
-        "is an encoder with a decoder: give a decoder-only one": config.is_encoder_decoder
-        or kind in ("bart", "mbart", "pegasus", "marian", "blenderbot"),
-        "is in training mode, with dropout: call model.eval()": model.training,
-        "counts positions from its padding: give another family": "roberta" in kind,
-        "multiplies in slices: load it with slow_but_exact=False": sliced,
-        "has local attention that no mask shows: give another family": local or kind == "gpt_neo",
-        "rotates by the length of a text: give another rope_scaling": rotation
-        in ("dynamic", "longrope"),
-    }
-    for reason, holds in reasons.items():
-        if holds:
-            raise ValueError(f"model: this {type(model).__name__} {reason}")
-
-
-def input_device(model: PreTrainedModel) -> torch.device:
-    """Return where a model takes its tokens: with its first weights, unless they lie on disk."""
-    return torch.device("cpu") if model.device.type == "meta" else model.device
+def is_still_there(model: PreTrainedModel, layout: HeadLayout) -> bool:
+    """Whether the modules that a layout names are in the model."""
+    names = {name for name, _ in model.named_modules()}
+    return names.issuperset(layout.projections)
 
 
 def _find_heads(model: PreTrainedModel) -> HeadLayout:
     config = model.config.get_text_config()
     if not hasattr(config, "num_attention_heads"):
         raise ValueError(f"{type(model).__name__} has no attention heads; give a transformer")
-    blocks = _attention_blocks(model, config.num_hidden_layers)
-    last = _last_linear_maps(model, blocks)
+    maps = _head_maps(model, _attention_blocks(model, config.num_hidden_layers))
     names = {module: name for name, module in model.named_modules()}
     n_heads = config.num_attention_heads
-    widths = {_input_width(module) for module in last}
+    widths = {_input_width(module) for module in maps}
     if len(widths) != 1 or next(iter(widths)) % n_heads:
         raise ValueError(
             f"the output projections of {type(model).__name__} have input widths {sorted(widths)}, "
             f"which {n_heads} heads per layer do not fill evenly; layers may not differ"
         )
-    return HeadLayout(tuple(names[m] for m in last), n_heads, widths.pop() // n_heads)
+    head_dim = widths.pop() // n_heads
+    if head_dim not in (known := _value_widths(config)):
+        raise ValueError(
+            f"the output projections of {type(model).__name__} read {n_heads} blocks of width "
+            f"{head_dim}, but its heads have values of width {sorted(known)}: {_STREAM}"
+        )
+    return HeadLayout(tuple(names[m] for m in maps), n_heads, head_dim)
+
+
+_STREAM = "its heads cannot be edited, but perhaps its residual stream (ResidualIntervention)"
+
+
+def _value_widths(config: PreTrainedConfig) -> set[int]:
+    """Return how wide a head's values may be: as the configuration says, or by even shares."""
+    said = [getattr(config, name, None) for name in ("v_head_dim", "global_head_dim", "head_dim")]
+    if said[0]:  # of latent attention, whose other widths are those of queries and keys
+        return {said[0]}
+    return {x for x in said if x} or {config.hidden_size // config.num_attention_heads}
 
 
 def _attention_blocks(model: nn.Module, n_layers: int) -> list[nn.Module]:
@@ -121,37 +129,74 @@ def _attention_blocks(model: nn.Module, n_layers: int) -> list[nn.Module]:
         if all(len(children) == 1 for children in found):
             return [children[0] for children in found]
     raise ValueError(
-        f"{type(model).__name__} has no list of {n_layers} layers with one attention block each; "
-        "steering needs a decoder-only transformer"
+        f"{type(model).__name__} has no list of {n_layers} layers with one attention block each: "
+        f"{_STREAM}"
     )
 
 
-def _last_linear_maps(model: PreTrainedModel, blocks: list[nn.Module]) -> list[nn.Linear | Conv1D]:
-    """Return the linear map that runs last inside each block, seen on one token."""
-    last: dict[int, nn.Linear | Conv1D] = {}
-    handles = []
-    for i, block in enumerate(blocks):
-        for module in block.modules():
-            if isinstance(module, nn.Linear | Conv1D):
-                handles.append(
-                    module.register_forward_pre_hook(
-                        lambda module, _, i=i: last.__setitem__(i, module)
-                    )
-                )
-    try:
-        with torch.no_grad():
-            model(input_ids=torch.zeros((1, 1), dtype=torch.long, device=input_device(model)))
-    finally:
-        for handle in handles:
-            handle.remove()
-    if len(last) != len(blocks):
-        raise ValueError(f"{type(model).__name__} has attention blocks without a linear map")
-    return [last[i] for i in range(len(blocks))]
+def _head_maps(model: PreTrainedModel, blocks: list[nn.Module]) -> list[nn.Linear | Conv1D]:
+    """Return the linear map that ends each block, of what is no linear map's output itself."""
+    calls = record_calls(
+        model, [x for b in blocks for x in (b, *_linear_maps(b))], two_tokens(model)
+    )
+    found = []
+    for block in blocks:
+        inside = set(_linear_maps(block))
+        maps = [call for call in calls if call.part in inside]
+        own = [call for call in calls if call.part is block]
+        if not maps or len(own) != 1:
+            raise ValueError(
+                f"{type(model).__name__} has attention blocks without a linear map, or runs one "
+                f"{len(own)} times in a pass: {_STREAM}"
+            )
+        last = maps[-1]
+        if not _ends(own[0], last) or any(_same(x.gave, last.given[0]) for x in maps[:-1]):
+            name = next(name for name, part in model.named_modules() if part is last.part)
+            raise ValueError(
+                f"the attention blocks of {type(model).__name__} do not end in one linear map of "
+                f"what their heads give ({name} runs last): {_STREAM}"
+            )
+        found.append(last.part)
+    return found
+
+
+def _linear_maps(part: nn.Module) -> list[nn.Linear | Conv1D]:
+    return [x for x in part.modules() if isinstance(x, nn.Linear | Conv1D)]
+
+
+def _ends(block: Call, last: Call) -> bool:
+    """Whether a block returns what the map gives, with a state added or not, normed or not."""
+    out, given = block.gave.flatten(), last.gave.flatten()
+    if given.numel() != out.numel():
+        return False
+    states = [x.flatten() for x in block.given if x.shape == block.gave.shape]
+    sums = [given, *(given + state for state in states)]
+    norms = [x for x in block.part.modules() if isinstance(x, nn.LayerNorm)]
+    normed = [norm(x.view(block.gave.shape)) for norm in norms for x in sums]
+    return any(_same(out, x) for x in (*sums, *normed))
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    if one.numel() != other.numel():
+        return False
+    one, other = one.flatten().float(), other.flatten().float().to(one.device)
+    return torch.allclose(one, other, rtol=1e-3, atol=1e-5 * float(one.abs().max()))
 
 
 def _input_width(module: nn.Linear | Conv1D) -> int:
     # GPT-2's Conv1D holds its weight as (inputs, outputs).
     return module.weight.shape[0] if isinstance(module, Conv1D) else module.in_features
+
+
+def last_linear_maps(model: PreTrainedModel, parts: list[nn.Module]) -> list[nn.Linear | Conv1D]:
+    """Return the linear map that runs last inside each part, seen on two tokens."""
+    calls = record_calls(
+        model, [x for part in parts for x in _linear_maps(part)], two_tokens(model)
+    )
+    last = [[c.part for c in calls if c.part in _linear_maps(part)] for part in parts]
+    if not all(last):
+        raise ValueError(f"{type(model).__name__} has layers without a linear map")
+    return [maps[-1] for maps in last]
 
 
 @contextmanager

@@ -6,11 +6,11 @@ x_{l+1} = x_l + Σ_h Q_h (x_h + α σ_h θ_h), for as long as a ``with`` block l
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
 import torch
 from safetensors import SafetensorError
@@ -20,8 +20,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
 from conceptnb.steering.attention import HeadLayout, find_heads
-
-Positions = Literal["all", "last"]
+from conceptnb.steering.edits import Positions, edited
 
 
 class Steering(Protocol):
@@ -85,7 +84,8 @@ class Intervention:
 
         On leaving, by the end or by an error, every hook is gone and the model computes what it
         computed before, bit for bit: no weight is touched. Hooks are the model's: every thread that
-        runs it meanwhile is steered. Give each thread a model of its own.
+        runs it meanwhile is steered. Give each thread a model of its own. Inside the block, what
+        `torch.compile` made, or `generate` makes for a static cache, runs as it was written.
 
         Parameters
         ----------
@@ -99,27 +99,13 @@ class Intervention:
         ------
         ValueError
             If the offsets do not fit the model's heads or the batch.
+        RuntimeError
+            If a forward pass left a layer as it was: its hooks did not run.
         """
         layout = find_heads(model)
         self._check_fit(layout)
-        named = isinstance(positions, str) and positions in ("all", "last")
-        if not named and not (isinstance(positions, Tensor) and positions.dtype == torch.bool):
-            raise ValueError(f"positions is {positions!r}; give 'all', 'last' or a boolean tensor")
-        edits = _Edits(self.offsets.flatten(-2), positions)
-        handles = [model.register_forward_pre_hook(edits.look_at_mask, with_kwargs=True)]
-        try:
-            for layer in edits.layers:
-                module = model.get_submodule(layout.projections[layer])
-                handles.append(module.register_forward_pre_hook(edits.hook(layer)))
+        with edited(model, layout, self.offsets.flatten(-2), positions, before=True):
             yield
-            if edits.layers and edits.passes and not edits.done:
-                raise RuntimeError(
-                    f"{type(model).__name__} ran and was not steered: its hooks did not run. Give "
-                    "the model as it was before it was compiled or wrapped"
-                )
-        finally:
-            for handle in handles:
-                handle.remove()
 
     def save(self, path: str | Path, **metadata: str) -> None:
         """Write the offsets as safetensors, with metadata: of which model, learned how."""
@@ -151,7 +137,7 @@ class Intervention:
             raise ValueError("only offsets that all texts share can become biases; select one row")
         layout = find_heads(model)
         self._check_fit(layout)
-        baked = _with_biases(model, layout.projections)
+        baked = with_biases(model, layout.projections)
         with torch.no_grad():
             for layer, name in enumerate(layout.projections):
                 weight = baked.get_parameter(f"{name}.weight").double()
@@ -173,7 +159,7 @@ _FORMAT = "head offsets, added to what enters the output projections of attentio
 _AXES = ("batch", "layers", "heads", "width")
 
 
-def _with_biases(model: PreTrainedModel, projections: Sequence[str]) -> PreTrainedModel:
+def with_biases(model: PreTrainedModel, projections: Sequence[str]) -> PreTrainedModel:
     """Return a copy whose output projections have biases; those that it adds are zero."""
     config = copy.deepcopy(model.config)
     kind: type[PreTrainedModel] = type(model)
@@ -197,64 +183,3 @@ def _with_biases(model: PreTrainedModel, projections: Sequence[str]) -> PreTrain
     for name in added:
         nn.init.zeros_(copied.get_parameter(name))
     return copied
-
-
-class _Edits:
-    """State of one ``with`` block: offsets of each layer, on its device, and where to add them."""
-
-    def __init__(self, offsets: Tensor, positions: Positions | Tensor) -> None:
-        self.offsets = offsets  # (layers, heads · width), or with a batch before that
-        self.positions = positions
-        self.mask: Tensor | None = None
-        self.passes = self.done = 0  # of the model, and edits
-        used = (offsets != 0).any(-1)
-        self.layers = (used.any(0) if used.dim() == 2 else used).nonzero().flatten().tolist()
-        self._placed: dict[int, Tensor] = {}
-
-    def look_at_mask(self, module: torch.nn.Module, args: tuple, kwargs: dict) -> None:
-        """Keep the attention mask of this forward pass, which says where texts end."""
-        self.mask = kwargs.get("attention_mask")
-        self.passes += 1
-
-    def hook(self, layer: int) -> Callable[[torch.nn.Module, tuple], tuple]:
-        def edit(module: torch.nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-            heads = inputs[0]
-            self.done += 1
-            offset = self._offset(layer, heads)
-            where = self._where(heads)
-            return (heads + (offset if where is None else offset * where), *inputs[1:])
-
-        return edit
-
-    def _offset(self, layer: int, heads: Tensor) -> Tensor:
-        """Offsets as (1 or batch, 1, heads · width), in the activations' type, on their device."""
-        if layer not in self._placed:
-            offset = self.offsets[..., layer, :].to(heads.device, heads.dtype)
-            self._placed[layer] = offset.reshape(-1, 1, heads.shape[-1])
-        offset = self._placed[layer]
-        if self.offsets.dim() == 3 and offset.shape[0] != heads.shape[0]:
-            raise ValueError(
-                f"the intervention holds offsets for {offset.shape[0]} texts, the batch has "
-                f"{heads.shape[0]}; use select(rows) to give every row its offsets"
-            )
-        return offset
-
-    def _where(self, heads: Tensor) -> Tensor | None:
-        """Factors one and zero of shape (batch, positions, 1), or None for everywhere."""
-        if isinstance(self.positions, Tensor):
-            if self.positions.shape != heads.shape[:2]:
-                raise ValueError(
-                    f"positions has shape {tuple(self.positions.shape)}, the model runs on "
-                    f"{tuple(heads.shape[:2])}"
-                )
-            return self.positions.to(heads.device, heads.dtype)[..., None]
-        length = heads.shape[1]
-        if self.positions == "all" or length == 1:
-            return None
-        index = torch.arange(length, device=heads.device)
-        if self.mask is None or self.mask.dim() != 2:
-            return (index == length - 1).to(heads.dtype)[None, :, None]
-        # With a cache the mask covers the past too; its end is what runs now.
-        here = self.mask[:, -length:].to(heads.device)
-        last = (here * (index + 1)).argmax(1, keepdim=True)
-        return (index == last).to(heads.dtype)[..., None]

@@ -8,8 +8,9 @@ import pandas as pd
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from conceptnb.steering.activations import collect_activations
-from conceptnb.steering.attention import find_heads, refuse_what_is_steered_wrongly
+from conceptnb.steering.attention import find_heads
 from conceptnb.steering.comparison import Fold, Settings
+from conceptnb.steering.guards import refuse_what_is_steered_wrongly
 from conceptnb.steering.intervention import Intervention
 from conceptnb.steering.questions import PromptStyle, Question, check_questions, refuse_few
 from conceptnb.steering.scoring import ChoiceScores, choice_scores

@@ -26,8 +26,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from conceptnb.common.validation import Array, as_array
 from conceptnb.core.concepts import Concept, check_independent
 from conceptnb.steering.activations import Activations, _forward
-from conceptnb.steering.attention import HeadLayout, _last_linear_maps, find_heads, input_device
-from conceptnb.steering.intervention import Intervention, Positions, _Edits, _with_biases
+from conceptnb.steering.attention import HeadLayout, find_heads, input_device, last_linear_maps
+from conceptnb.steering.edits import Positions, edited
+from conceptnb.steering.intervention import Intervention, with_biases
 from conceptnb.steering.questions import PromptStyle, Question, check_questions
 from conceptnb.steering.spans import encode_questions, pad
 
@@ -229,31 +230,8 @@ class ResidualIntervention(Intervention):
         """
         layout = find_layers(model)
         self._check_fit(layout)
-        named = isinstance(positions, str) and positions in ("all", "last")
-        if not named and not (isinstance(positions, Tensor) and positions.dtype == torch.bool):
-            raise ValueError(f"positions is {positions!r}; give 'all', 'last' or a boolean tensor")
-        edits = _Edits(self.offsets.flatten(-2), positions)
-
-        def after(layer: int) -> Any:
-            edit = edits.hook(layer)  # of a tuple that begins with the state
-            return lambda module, _, out: (
-                edit(module, (out,))[0] if isinstance(out, Tensor) else edit(module, tuple(out))
-            )
-
-        handles = [model.register_forward_pre_hook(edits.look_at_mask, with_kwargs=True)]
-        try:
-            for layer in edits.layers:
-                module = model.get_submodule(layout.projections[layer])
-                handles.append(module.register_forward_hook(after(layer)))
+        with edited(model, layout, self.offsets.flatten(-2), positions, before=False):
             yield
-            if edits.layers and edits.passes and not edits.done:
-                raise RuntimeError(
-                    f"{type(model).__name__} ran and was not steered: its hooks did not run. Give "
-                    "the model as it was before it was compiled or wrapped"
-                )
-        finally:
-            for handle in handles:
-                handle.remove()
 
     def save(self, path: str | Path, **metadata: str) -> None:
         """Write the offsets as safetensors, with metadata: of which model, learned how."""
@@ -279,13 +257,13 @@ class ResidualIntervention(Intervention):
             raise ValueError("only offsets that all texts share can become biases; select one row")
         layout = find_layers(model)
         self._check_fit(layout)
-        last = _last_linear_maps(model, [model.get_submodule(x) for x in layout.projections])
+        last = last_linear_maps(model, [model.get_submodule(x) for x in layout.projections])
         known = {part: name for name, part in model.named_modules()}
         names = [known[part] for part in last]
         allowing = copy.copy(model)  # the same weights, under a configuration with biases
         allowing.config = copy.deepcopy(model.config)
         allowing.config.mlp_bias = True
-        baked = _with_biases(allowing, names)
+        baked = with_biases(allowing, names)
         with torch.no_grad():
             for name, offset in zip(names, self.offsets[:, 0], strict=True):
                 bias = baked.get_parameter(f"{name}.bias")

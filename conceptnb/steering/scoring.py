@@ -18,7 +18,8 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.cache_utils import DynamicCache
 
-from conceptnb.steering.attention import input_device, refuse_what_is_steered_wrongly
+from conceptnb.steering.attention import input_device
+from conceptnb.steering.guards import refuse_what_is_steered_wrongly
 from conceptnb.steering.intervention import Steering
 from conceptnb.steering.questions import PromptStyle, Question, check_questions
 from conceptnb.steering.spans import Encoded, encode_questions, pad
