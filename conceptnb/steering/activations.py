@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -158,18 +159,21 @@ def collect_activations(
 
 def _heads_at_end(model: PreTrainedModel, ids: Tensor, mask: Tensor) -> Tensor:
     with record_heads(model, torch.arange(len(ids)), mask.sum(1) - 1) as record:
-        _forward(model, ids, mask)
+        forward(model, ids, mask)
     return record
 
 
 def _states_at_end(model: PreTrainedModel, ids: Tensor, mask: Tensor) -> Tensor:
     rows, last = torch.arange(len(ids)), mask.sum(1) - 1
-    states = _forward(model, ids, mask, output_hidden_states=True).hidden_states
+    states = forward(model, ids, mask, output_hidden_states=True).hidden_states
     return torch.stack([state[rows, last].float().cpu() for state in states], 1)[:, :, None]
 
 
-def _forward(model: PreTrainedModel, ids: Tensor, mask: Tensor, **options: bool) -> Any:
-    device = input_device(model)
+def forward(model: PreTrainedModel, ids: Tensor, mask: Tensor, **options: bool) -> Any:
+    """Run a model on tokens and their mask; logits are those of the last position, if it can."""
+    device, taken = input_device(model), inspect.signature(model.forward).parameters
+    anything = any(x.kind is inspect.Parameter.VAR_KEYWORD for x in taken.values())
+    given = {"attention_mask": mask.to(device), "logits_to_keep": 1, **options}
     return model(
-        input_ids=ids.to(device), attention_mask=mask.to(device), logits_to_keep=1, **options
+        input_ids=ids.to(device), **{k: v for k, v in given.items() if anything or k in taken}
     )

@@ -112,10 +112,12 @@ _STREAM = "its heads cannot be edited, but perhaps its residual stream (Residual
 
 def _value_widths(config: PreTrainedConfig) -> set[int]:
     """Return how wide a head's values may be: as the configuration says, or by even shares."""
-    said = [getattr(config, name, None) for name in ("v_head_dim", "global_head_dim", "head_dim")]
-    if said[0]:  # of latent attention, whose other widths are those of queries and keys
-        return {said[0]}
-    return {x for x in said if x} or {config.hidden_size // config.num_attention_heads}
+    if wide := getattr(config, "v_head_dim", None):  # of latent attention: not that of its keys
+        return {wide}
+    named = ("head_dim", "global_head_dim", "dim_head")
+    return {x for name in named if (x := getattr(config, name, None))} or {
+        config.hidden_size // config.num_attention_heads
+    }
 
 
 def _attention_blocks(model: nn.Module, n_layers: int) -> list[nn.Module]:
@@ -141,7 +143,7 @@ def _head_maps(model: PreTrainedModel, blocks: list[nn.Module]) -> list[nn.Linea
     )
     found = []
     for block in blocks:
-        inside = set(_linear_maps(block))
+        inside = _linear_maps(block)
         maps = [call for call in calls if call.part in inside]
         own = [call for call in calls if call.part is block]
         if not maps or len(own) != 1:
@@ -150,13 +152,13 @@ def _head_maps(model: PreTrainedModel, blocks: list[nn.Module]) -> list[nn.Linea
                 f"{len(own)} times in a pass: {_STREAM}"
             )
         last = maps[-1]
-        if not _ends(own[0], last) or any(_same(x.gave, last.given[0]) for x in maps[:-1]):
+        if not _ends(own[0], last) or any(is_same(x.gave, last.given[0]) for x in maps[:-1]):
             name = next(name for name, part in model.named_modules() if part is last.part)
             raise ValueError(
                 f"the attention blocks of {type(model).__name__} do not end in one linear map of "
                 f"what their heads give ({name} runs last): {_STREAM}"
             )
-        found.append(last.part)
+        found.append(next(x for x in inside if x is last.part))
     return found
 
 
@@ -171,12 +173,15 @@ def _ends(block: Call, last: Call) -> bool:
         return False
     states = [x.flatten() for x in block.given if x.shape == block.gave.shape]
     sums = [given, *(given + state for state in states)]
+    shape = block.gave.shape
     norms = [x for x in block.part.modules() if isinstance(x, nn.LayerNorm)]
-    normed = [norm(x.view(block.gave.shape)) for norm in norms for x in sums]
-    return any(_same(out, x) for x in (*sums, *normed))
+    norms = [norm for norm in norms if norm.normalized_shape == shape[-1:]]
+    normed = [norm(x.view(shape)) for norm in norms for x in sums]
+    return any(is_same(out, x) for x in (*sums, *normed))
 
 
-def _same(one: Tensor, other: Tensor) -> bool:
+def is_same(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors hold the same numbers, but for rounding, whatever their shapes."""
     if one.numel() != other.numel():
         return False
     one, other = one.flatten().float(), other.flatten().float().to(one.device)

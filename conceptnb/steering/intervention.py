@@ -161,6 +161,13 @@ _AXES = ("batch", "layers", "heads", "width")
 
 def with_biases(model: PreTrainedModel, projections: Sequence[str]) -> PreTrainedModel:
     """Return a copy whose output projections have biases; those that it adds are zero."""
+    for name, part in model.named_modules():
+        weight = getattr(part, "weight", None)
+        if isinstance(part, nn.Linear | Conv1D) and not _is_plain(weight):
+            raise ValueError(
+                f"the weights of {name} are quantised, and a plain model has others: steer it with "
+                "apply(model)"
+            )
     config = copy.deepcopy(model.config)
     kind: type[PreTrainedModel] = type(model)
     if hasattr(config, "attention_bias"):
@@ -183,3 +190,9 @@ def with_biases(model: PreTrainedModel, projections: Sequence[str]) -> PreTraine
     for name in added:
         nn.init.zeros_(copied.get_parameter(name))
     return copied
+
+
+def _is_plain(weight: Tensor | None) -> bool:
+    """Whether weights are numbers with a point, and no class of their own keeps them packed."""
+    plain = isinstance(weight, Tensor) and type(weight.data) is Tensor
+    return plain and weight is not None and weight.is_floating_point()

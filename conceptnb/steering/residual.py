@@ -8,12 +8,11 @@ size). `offset_of` turns a change of valuations into the v_l that disturbs least
 from __future__ import annotations
 
 import copy
-import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -25,14 +24,13 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from conceptnb.common.validation import Array, as_array
 from conceptnb.core.concepts import Concept, check_independent
-from conceptnb.steering.activations import Activations, _forward
-from conceptnb.steering.attention import HeadLayout, find_heads, input_device, last_linear_maps
+from conceptnb.steering.activations import Activations, forward
+from conceptnb.steering.attention import input_device, last_linear_maps
 from conceptnb.steering.edits import Positions, edited
 from conceptnb.steering.intervention import Intervention, with_biases
 from conceptnb.steering.questions import PromptStyle, Question, check_questions
+from conceptnb.steering.sites import Finder, find_layers, find_mixer_outputs, find_mlp_outputs
 from conceptnb.steering.spans import encode_questions, pad
-
-_KNOWN: weakref.WeakKeyDictionary[nn.Module, HeadLayout] = weakref.WeakKeyDictionary()
 
 
 def offset_of(delta: ArrayLike, concept: Concept | ArrayLike, covariance: ArrayLike) -> Array:
@@ -77,71 +75,48 @@ def offset_of(delta: ArrayLike, concept: Concept | ArrayLike, covariance: ArrayL
     return change @ np.linalg.solve(across, A @ sigma)
 
 
-def find_layers(model: PreTrainedModel) -> HeadLayout:
-    """Find the layers of a causal language model: their names, with one head of the hidden size.
-
-    Runs the model once on two tokens, and remembers the answer for as long as the model lives.
-
-    Raises
-    ------
-    ValueError
-        As `conceptnb.steering.attention.find_heads` does; or if a layer does not read the very
-        state, of shape (batch, positions, hidden size), that the layer before it returns.
-    """
-    projections = find_heads(model).projections
-    if model in _KNOWN:
-        return _KNOWN[model]
-    lists = [name for name, part in model.named_modules() if isinstance(part, nn.ModuleList)]
-    every = (tuple(f"{name}.{i}" for i in range(len(projections))) for name in lists)
-    names = next(x for x in every if all(map(str.startswith, projections, x)))
-    read, left = _states(model, names, [[0, 1]])
-    one_each = len(left) == len(names) and left[0].shape[:-1] == (1, 2)
-    if not (one_each and all(map(torch.equal, left, read[1:]))):
-        raise ValueError(
-            f"model: the layers of this {type(model).__name__} do not hand on one state of shape "
-            "(batch, positions, hidden size); steer its heads with Intervention"
-        )
-    return _KNOWN.setdefault(model, HeadLayout(names, 1, left[0].shape[-1]))
-
-
 @torch.no_grad()
 def _states(
-    model: PreTrainedModel, names: Sequence[str], texts: Sequence[Sequence[int]], at: Any = ...
-) -> tuple[list[Tensor], list[Tensor]]:
-    """Return what enters and what leaves each layer, at an index, in one pass over texts."""
-    seen: list[tuple[Tensor, Tensor]] = []
+    model: PreTrainedModel, names: Sequence[str], texts: Sequence[Sequence[int]], at: Any
+) -> Tensor:
+    """Return what leaves each of some modules at an index, stacked, in one pass over texts."""
+    seen: dict[str, Tensor] = {}
 
-    def see(_: nn.Module, args: tuple, kwargs: dict, out: Any) -> None:
-        entered = next(x for x in (*args, *kwargs.values()) if isinstance(x, Tensor))
-        left = out if isinstance(out, Tensor) else out[0]
-        seen.append((entered[at].float().cpu(), left[at].float().cpu()))
+    def see(name: str) -> Any:
+        def keep(_: nn.Module, __: tuple, out: Any) -> None:
+            seen[name] = (out if isinstance(out, Tensor) else out[0])[at].float().cpu()
 
-    layers = [model.get_submodule(name) for name in names]
-    handles = [layer.register_forward_hook(see, with_kwargs=True) for layer in layers]
+        return keep
+
+    handles = [model.get_submodule(name).register_forward_hook(see(name)) for name in names]
     try:
-        _forward(model, *pad(texts, "right"))
+        forward(model, *pad(texts, "right"))
     finally:
         for handle in handles:
             handle.remove()
-    return [one for one, _ in seen], [one for _, one in seen]
+    return torch.stack([seen[name] for name in names], 1)
 
 
 def residual_at_end(
-    model: PreTrainedModel, texts: Sequence[Sequence[int]], batch_size: int = 64
+    model: PreTrainedModel,
+    texts: Sequence[Sequence[int]],
+    batch_size: int = 64,
+    find: Finder = find_layers,
 ) -> np.ndarray:
     """Return what each layer hands on at the last token of each text, which is given as tokens.
 
     Shape (texts, layers, 1, hidden size). The last layer's state is that before the final norm,
-    which transformers' hidden states do not hold. Raises ValueError as `find_layers`, or if there
-    is no text or one without a token.
+    which transformers' hidden states do not hold. With another `find` of
+    `conceptnb.steering.sites`, what each layer's mixer or MLP hands on. Raises ValueError as `find`
+    does, or if there is no text or one without a token.
     """
     if not texts or not all(map(len, texts)):
         raise ValueError("texts holds no text, or one without a token: give tokens for each")
-    layout, found = find_layers(model), []
+    layout, found = find(model), []
     for start in range(0, len(texts), batch_size):
         some = texts[start : start + batch_size]
         at = torch.arange(len(some)), torch.tensor([len(text) - 1 for text in some])
-        found.append(torch.stack(_states(model, layout.projections, some, at)[1], 1)[:, :, None])
+        found.append(_states(model, layout.projections, some, at)[:, :, None])
     return torch.cat(found).numpy()
 
 
@@ -175,6 +150,9 @@ class ResidualIntervention(Intervention):
         hidden size) for offsets of each text of a batch. Zero where a layer is left alone.
     """
 
+    find: ClassVar[Finder] = staticmethod(find_layers)
+    key: ClassVar[str] = "residual"
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.offsets.shape[-2] != 1:
@@ -190,7 +168,7 @@ class ResidualIntervention(Intervention):
         `offset` has shape (hidden size,), or (batch, hidden size) for each text its own. Raises
         ValueError if it has another, or the model has no such layer.
         """
-        layout, moved = find_layers(model), torch.as_tensor(offset, dtype=torch.float32)
+        layout, moved = cls.find(model), torch.as_tensor(offset, dtype=torch.float32)
         width, n_layers = layout.head_dim, layout.n_layers
         if moved.dim() not in (1, 2) or moved.shape[-1] != width or not 0 <= layer < n_layers:
             raise ValueError(
@@ -203,8 +181,11 @@ class ResidualIntervention(Intervention):
 
     def __add__(self, other: Intervention) -> Self:
         """Both at once; TypeError if the other edits heads, which nested ``with`` blocks can."""
-        if not isinstance(other, ResidualIntervention):
-            raise TypeError("one edits heads, the other the residual stream: nest `with` blocks")
+        if not isinstance(other, ResidualIntervention) or other.key != self.key:
+            raise TypeError(
+                "one edits another place than the other, heads or the residual stream or what is "
+                "added to it: nest `with` blocks"
+            )
         return replace(self, offsets=self.offsets + other.offsets)
 
     __radd__ = __add__
@@ -228,23 +209,27 @@ class ResidualIntervention(Intervention):
         The layers after compute their keys and values from steered states. On leaving, every hook
         is gone, and no weight was touched.
         """
-        layout = find_layers(model)
+        layout = self.find(model)
         self._check_fit(layout)
         with edited(model, layout, self.offsets.flatten(-2), positions, before=False):
             yield
 
     def save(self, path: str | Path, **metadata: str) -> None:
         """Write the offsets as safetensors, with metadata: of which model, learned how."""
-        kept = {"format": "offsets of the residual stream, added to what leaves each layer"}
-        save_file({"residual": self.offsets.contiguous()}, str(path), kept | metadata)
+        kept = {
+            "format": f"offsets of the residual stream, added to what leaves {_LEAVES[self.key]}"
+        }
+        save_file({self.key: self.offsets.contiguous()}, str(path), kept | metadata)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read what :meth:`save` wrote; raises ValueError for anything else, edits of heads too."""
         try:
-            return cls(load_file(str(path))["residual"])
+            return cls(load_file(str(path))[cls.key])
         except (SafetensorError, KeyError) as error:
-            raise ValueError(f"{path} holds no offsets of a residual stream: {error}") from None
+            raise ValueError(
+                f"{path} holds no offsets of a residual stream, at {_LEAVES[cls.key]}: {error}"
+            ) from None
 
     def bake(self, model: PreTrainedModel) -> PreTrainedModel:
         """Return a plain model that computes everywhere what `model` does when steered.
@@ -255,7 +240,7 @@ class ResidualIntervention(Intervention):
         """
         if self.batch_size is not None:
             raise ValueError("only offsets that all texts share can become biases; select one row")
-        layout = find_layers(model)
+        layout = self.find(model)
         self._check_fit(layout)
         last = last_linear_maps(model, [model.get_submodule(x) for x in layout.projections])
         known = {part: name for name, part in model.named_modules()}
@@ -278,3 +263,29 @@ class ResidualIntervention(Intervention):
                 "steer it with apply(model)"
             )
         return baked
+
+
+@dataclass(frozen=True)
+class MixerIntervention(ResidualIntervention):
+    """Vectors to add to what each layer's attention, or other mixer of tokens, hands on.
+
+    Parameters as those of `ResidualIntervention`.
+    """
+
+    find: ClassVar[Finder] = staticmethod(find_mixer_outputs)
+    key: ClassVar[str] = "attention_output"
+
+
+@dataclass(frozen=True)
+class MLPIntervention(ResidualIntervention):
+    """Vectors to add to what each layer's MLP hands on; parameters as `ResidualIntervention`."""
+
+    find: ClassVar[Finder] = staticmethod(find_mlp_outputs)
+    key: ClassVar[str] = "mlp_output"
+
+
+_LEAVES = {
+    ResidualIntervention.key: "each layer",
+    MixerIntervention.key: "the attention of each layer",
+    MLPIntervention.key: "the MLP of each layer",
+}

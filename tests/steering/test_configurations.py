@@ -73,6 +73,7 @@ class Row:
     change: str = ""  # what is done to the model before it is scored
     attention: str | None = None
     whole: bool = False  # encoder and decoder
+    layers: str = ""  # where the stream is steered although heads cannot be
 
 
 def lm(kind, settings=None, output=O_PROJ, **rest):
@@ -409,6 +410,16 @@ for _names, _said in (
     for _name in _names:
         CONFIGURATIONS[_name].scores = CONFIGURATIONS[_name].edits = _said
 
+for _name, _layers in {
+    "mamba": "backbone.layers.{}",
+    "rwkv": "rwkv.blocks.{}",
+    **dict.fromkeys(
+        ["jamba", "recurrent_gemma", "lfm2", "qwen3_next", "zamba2", "granitemoehybrid"],
+        "model.layers.{}",
+    ),
+}.items():
+    CONFIGURATIONS[_name].layers = _layers
+
 WRONG: dict[tuple[str, str], str] = {}
 """Configurations that come out wrong, or are refused by no name: each is expected to fail."""
 
@@ -604,14 +615,15 @@ def test_edits_are_right_or_refused(row, tokenizer):
 @torch.no_grad()
 def test_the_residual_stream_is_right_or_refused(row, tokenizer):
     model = build(row, len(tokenizer))
-    refused = row.edits or {"gemma3n_text": "do not hand on one state"}.get(row.kind)
+    refused = "" if row.layers else row.edits
+    refused = {"gemma3n_text": "do not hand on one state"}.get(row.kind, refused)
     if refused:
         with pytest.raises((ValueError, TypeError), match=refused):
             find_layers(model)
         return
     ids = torch.tensor([[5, 9, 4, 7, 3, 8, 6, 11, 4, 10, 12, 3]])
     layout, within = find_layers(model), WITHIN[row.dtype]
-    start = row.output.split("{}")[0]
+    start = (row.layers or row.output).split("{}")[0]
     assert layout.projections == tuple(f"{start}{k}" for k in range(layout.n_layers))
     steer = ResidualIntervention(
         torch.randn(layout.shape, generator=torch.Generator().manual_seed(1))
