@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from conceptnb.common.table_files import read_table, read_text, require_columns
+from conceptnb.steering.question_texts import TextChecks
 
 _COLUMNS = ("question", "best_answer", "incorrect_answers")
 _SEPARATOR = ";"
@@ -108,21 +109,41 @@ def read_questions(
     ------
     ValueError
         If columns are missing, a question has no best or no incorrect answer, an answer is both
-        right and wrong, or a question is there twice; names file and row.
+        right and wrong, also as it looks, or a question is there twice; or a text holds control
+        characters or shows nothing. Names file and row.
+
+    Warns
+    -----
+    UserWarning
+        Once, of texts that differ only in spaces, composition or invisible characters, of what
+        looks like a special token, and of best answers that hold the separator; by row.
     """
     file = Path(path)
     read = {".jsonl": _json_lines, ".json": _task_rows}.get(file.suffix.lower(), _csv_rows)
     rows = read(file, encoding)
     questions, seen = [], dict[tuple[str, str], int]()
+    checks = TextChecks(file, strict=not contradictions)
     for number, row in rows:
         where = f"{file}, row {number}"
         question = _question(row, where, contradictions)
+        split = file.suffix.lower() not in (".json", ".jsonl")
+        _check_looks(checks, number, question, split)
         for kind, name in (("the question", question.text), ("the id", question.id)):
             if (kind, name) in seen:
                 raise ValueError(f"{where}: {kind} {name!r} is in row {seen[kind, name]}, too")
             seen[kind, name] = number
         questions.append(question)
+    checks.warn()
     return questions
+
+
+def _check_looks(checks: TextChecks, row: int, question: Question, split: bool) -> None:
+    parts: dict[bool, list[str]] = {True: [], False: []}
+    for answer, true in zip(question.answers, question.true, strict=True):
+        parts[true].append(answer)
+    best = question.answers[question.best]
+    right = [best, *(x for x in parts[True] if x != best)]
+    checks.check(row, question.text, right, parts[False], split)
 
 
 def refuse_few(questions: Sequence[Question], source: str, fewest: int = 16) -> None:

@@ -39,14 +39,15 @@ def encode_questions(
     Raises
     ------
     ValueError
-        If the tokenizer keeps no character offsets or has no chat template, or an answer has no
-        token.
+        If the tokenizer keeps no character offsets or has no chat template, an answer has no token,
+        or a text holds one of the tokenizer's special tokens.
     """
     if not tokenizer.is_fast:
         raise ValueError(
             f"tokenizer {type(tokenizer).__name__} keeps no character offsets; "
             "load it with use_fast=True"
         )
+    _refuse_special_tokens(tokenizer, questions)
     if style != "chat":
         return [_encode(tokenizer, q, q.prompt(preface, style), style) for q in questions]
     if not tokenizer.chat_template:
@@ -54,6 +55,19 @@ def encode_questions(
     said = [[{"role": "user", "content": preface + q.text}] for q in questions]
     prompts = tokenizer.apply_chat_template(said, tokenize=False, add_generation_prompt=True)
     return [_encode(tokenizer, q, p, style) for q, p in zip(questions, prompts, strict=True)]
+
+
+def _refuse_special_tokens(
+    tokenizer: PreTrainedTokenizerBase, questions: Sequence[Question]
+) -> None:
+    special = [token for token in tokenizer.all_special_tokens if token.strip()]
+    for question in questions:
+        for text in (question.text, *question.answers):
+            if found := [token for token in special if token in text]:
+                raise ValueError(
+                    f"question {question.id!r}: {text!r} holds {found[0]!r}, a special token of "
+                    "this model, which does not read it as text: write it differently"
+                )
 
 
 def _encode(
