@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -13,6 +12,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from conceptnb.steering.attention import input_device, record_heads
+from conceptnb.steering.calls import taken
 from conceptnb.steering.questions import PromptStyle, Question, check_questions
 from conceptnb.steering.spans import encode_questions, pad
 
@@ -171,9 +171,6 @@ def _states_at_end(model: PreTrainedModel, ids: Tensor, mask: Tensor) -> Tensor:
 
 def forward(model: PreTrainedModel, ids: Tensor, mask: Tensor, **options: bool) -> Any:
     """Run a model on tokens and their mask; logits are those of the last position, if it can."""
-    device, taken = input_device(model), inspect.signature(model.forward).parameters
-    anything = any(x.kind is inspect.Parameter.VAR_KEYWORD for x in taken.values())
-    given = {"attention_mask": mask.to(device), "logits_to_keep": 1, **options}
-    return model(
-        input_ids=ids.to(device), **{k: v for k, v in given.items() if anything or k in taken}
-    )
+    device = input_device(model)
+    given = taken(model, attention_mask=mask.to(device), logits_to_keep=1, **options)
+    return model(input_ids=ids.to(device), **given)

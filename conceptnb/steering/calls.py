@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedModel
+from transformers import Cache, PreTrainedModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +32,13 @@ class Call:
         return self.output if isinstance(self.output, Tensor) else self.output[0]
 
 
+def taken(model: PreTrainedModel, **options: Any) -> dict[str, Any]:
+    """Return those of some options that a model's forward pass takes."""
+    known = inspect.signature(model.forward).parameters
+    anything = any(x.kind is inspect.Parameter.VAR_KEYWORD for x in known.values())
+    return {name: x for name, x in options.items() if anything or name in known}
+
+
 @torch.no_grad()
 def record_calls(model: PreTrainedModel, parts: Iterable[nn.Module], ids: Tensor) -> list[Call]:
     """Run a model once, without a cache, and return the calls of some parts as they ended."""
@@ -48,10 +55,8 @@ def record_calls(model: PreTrainedModel, parts: Iterable[nn.Module], ids: Tensor
     for part in dict.fromkeys(parts):
         handles.append(part.register_forward_pre_hook(begin, with_kwargs=True))
         handles.append(part.register_forward_hook(end, with_kwargs=True))
-    taken = inspect.signature(model.forward).parameters
-    options = {"use_cache": False} if "use_cache" in taken else {}
     try:
-        model(input_ids=ids, **options)
+        model(input_ids=ids, **taken(model, use_cache=False))
     finally:
         for handle in handles:
             handle.remove()
@@ -59,7 +64,12 @@ def record_calls(model: PreTrainedModel, parts: Iterable[nn.Module], ids: Tensor
 
 
 def _copied(value: Any) -> Any:
-    """Return a copy of the tensors in what a module takes or gives: some change them in place."""
+    """Return a copy of the tensors in what a module takes or gives: some change them in place.
+
+    Without caches, which a further call would fill again.
+    """
+    if isinstance(value, Cache):
+        return None
     if isinstance(value, Tensor):
         return value.detach().clone()
     if type(value) in (tuple, list):

@@ -96,7 +96,7 @@ def find_mixer_outputs(model: PreTrainedModel) -> HeadLayout:
         As `find_layers`; or if a layer has no such part or several, or one that adds to its output
         the state that the layer was given.
     """
-    return _parts(model, "mixes tokens", mixes=True)
+    return _parts(model, "mix tokens", mixes=True)
 
 
 @_remembered
@@ -108,7 +108,7 @@ def find_mlp_outputs(model: PreTrainedModel) -> HeadLayout:
     ValueError
         As `find_mixer_outputs`.
     """
-    return _parts(model, "is an MLP", mixes=False)
+    return _parts(model, "map each token by itself", mixes=False)
 
 
 def _parts(model: PreTrainedModel, what: str, *, mixes: bool) -> HeadLayout:
@@ -127,8 +127,8 @@ def _parts(model: PreTrainedModel, what: str, *, mixes: bool) -> HeadLayout:
             found = [call for call in own[-1:] if _is_linear(call.part) and call in fitting]
         if len(found) != 1:
             raise ValueError(
-                f"{name} of this {type(model).__name__} has {len(found) or 'no'} part"
-                f"{'s' * (len(found) > 1)} that {what}: steer its residual stream"
+                f"{name} of this {type(model).__name__} has {len(found)} parts that {what}, "
+                "and not one: steer its residual stream"
             )
         child = next(n for n, part in inside.items() if part is found[0].part)
         _refuse_sums(model, f"{name}.{child}", found[0], calls)
@@ -150,26 +150,33 @@ def _fits(call: Call, width: int) -> bool:
     return isinstance(output, Tensor) and output.dim() == 3 and output.shape[-1] == width
 
 
-@torch.no_grad()
 def _mixes(call: Call) -> bool:
-    """Whether what a part returns at the last token changes with the token before it."""
+    """Whether what a part returns at the last token changes with the token before it.
+
+    To either side and by several lengths: attention may be at the end of its range.
+    """
+    before = call.gave[:, -1].float()
+    least = (1e-5 if call.gave.dtype == torch.float32 else 2e-2) * before.norm()
+    moved = (_changed(call, by)[:, -1].float() for by in (0.1, -0.1, 1.0, -1.0, 10.0, -10.0))
+    return any(bool((after - before).norm() > least) for after in moved)
+
+
+@torch.no_grad()
+def _changed(call: Call, by: float) -> Tensor:
+    """Return what a part gives when the state at the token before the last is another."""
     changed: list[Tensor] = []
 
     def change(x: object) -> object:
         if not isinstance(x, Tensor) or changed or not _is_state(x, call.gave):
             return x
-        ramp = torch.linspace(-10, 10, x.shape[-1], device=x.device, dtype=x.dtype)
+        ramp = torch.linspace(-by, by, x.shape[-1], device=x.device, dtype=x.dtype)
         changed.append(x.clone())
         changed[0][..., -2, :] += ramp * x.abs().max()
         return changed[0]
 
     args = [change(x) for x in call.args]
-    options = {name: change(x) for name, x in call.options.items()}
-    again = call.part(*args, **options)
-    again = again if isinstance(again, Tensor) else again[0]
-    before, after = call.gave[:, -1].float(), again[:, -1].float()
-    exact = call.gave.dtype == torch.float32
-    return bool((before - after).norm() > (1e-5 if exact else 2e-2) * before.norm())
+    again = call.part(*args, **{name: change(x) for name, x in call.options.items()})
+    return again if isinstance(again, Tensor) else again[0]
 
 
 def _is_state(x: Tensor, like: Tensor) -> bool:
