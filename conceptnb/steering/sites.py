@@ -74,8 +74,10 @@ def find_layers(model: PreTrainedModel) -> HeadLayout:
 
 
 def _hand_on_one_state(calls: list[Call], layers: nn.ModuleList) -> bool:
-    ran = [call.part for call in calls]
-    if len(ran) != len(layers) or any(x is not y for x, y in zip(ran, layers, strict=True)):
+    ran = list(dict.fromkeys(call.part for call in calls))
+    if not len(calls) == len(ran) == len(layers) or any(
+        x is not y for x, y in zip(ran, layers, strict=True)
+    ):
         return False
     states = [call.gave for call in calls]
     if any(x.dim() != 3 or x.shape[0] != 1 or x.shape[1] < 2 for x in states):
