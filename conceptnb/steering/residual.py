@@ -25,7 +25,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from conceptnb.common.validation import Array, as_array
 from conceptnb.core.concepts import Concept, check_independent
 from conceptnb.steering.activations import Activations, forward
-from conceptnb.steering.attention import input_device, last_linear_maps
+from conceptnb.steering.attention import HeadLayout, input_device, last_linear_maps
 from conceptnb.steering.edits import Positions, edited
 from conceptnb.steering.intervention import Intervention, with_biases
 from conceptnb.steering.questions import PromptStyle, Question, check_questions
@@ -150,8 +150,12 @@ class ResidualIntervention(Intervention):
         hidden size) for offsets of each text of a batch. Zero where a layer is left alone.
     """
 
-    find: ClassVar[Finder] = staticmethod(find_layers)
     key: ClassVar[str] = "residual"
+
+    @staticmethod
+    def find(model: PreTrainedModel) -> HeadLayout:
+        """Return the modules whose outputs are edited: `find_layers`."""
+        return find_layers(model)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -272,16 +276,24 @@ class MixerIntervention(ResidualIntervention):
     Parameters as those of `ResidualIntervention`.
     """
 
-    find: ClassVar[Finder] = staticmethod(find_mixer_outputs)
     key: ClassVar[str] = "attention_output"
+
+    @staticmethod
+    def find(model: PreTrainedModel) -> HeadLayout:
+        """Return the modules whose outputs are edited: `find_mixer_outputs`."""
+        return find_mixer_outputs(model)
 
 
 @dataclass(frozen=True)
 class MLPIntervention(ResidualIntervention):
     """Vectors to add to what each layer's MLP hands on; parameters as `ResidualIntervention`."""
 
-    find: ClassVar[Finder] = staticmethod(find_mlp_outputs)
     key: ClassVar[str] = "mlp_output"
+
+    @staticmethod
+    def find(model: PreTrainedModel) -> HeadLayout:
+        """Return the modules whose outputs are edited: `find_mlp_outputs`."""
+        return find_mlp_outputs(model)
 
 
 _LEAVES = {
