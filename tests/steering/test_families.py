@@ -156,6 +156,8 @@ def test_decoding_is_steered_as_by_hand(kind, place):
     wrong = []
     for name, options in DECODING.items():
         static = name.startswith("static")
+        if "compiled" in name and place in ("mixer", "MLP"):
+            continue  # what is switched off for the stream is switched off for these
         try:
             generate(model, PROMPTS, **options)  # compiled, if it is, before it is steered
         except (ValueError, AttributeError, TypeError, NotImplementedError, RuntimeError):
