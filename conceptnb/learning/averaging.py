@@ -20,18 +20,9 @@ from conceptnb.common.validation import Array, as_points
 from conceptnb.core.problems import Problem
 from conceptnb.learning.cluster_whitening import ClusterWhitening
 from conceptnb.learning.data import Stack
-from conceptnb.learning.fitting import (
-    _by_slopes,
-    _generator,
-    _linear_starts,
-    _number_of_concepts,
-    _prepare,
-    _split,
-    _start_linear,
-)
+from conceptnb.learning.fitting import fit, prepare
 from conceptnb.learning.model import ConceptModel, Whitening
-from conceptnb.learning.recipes import CLUSTER_WHITENED, Recipe
-from conceptnb.learning.training import StackTrainer
+from conceptnb.learning.recipes import CLUSTER_WHITENED
 
 POWER = 0.2
 """Of the mean covariance: what x is scaled by in the second kind, see `rescaled`."""
@@ -145,40 +136,29 @@ def fit_averaged(
         With nonlinear mixing; of your own arrays, ``stack([X], environment, targets)``.
     seeds : sequence of D int, optional
         As in :func:`~conceptnb.learning.fit`.
+    progress : bool
+        Show bars.
+
+    Returns
+    -------
+    AveragedFit
+        Two members per problem, with their signs.
 
     Raises
     ------
     ValueError
         If targets are not known, or the base has fewer than two samples per cluster.
     """
-    raw, recipe, numbers = _prepare(data, CLUSTER_WHITENED, seeds)
-    n = _number_of_concepts(raw, recipe, None)
+    raw, recipe, numbers = prepare(data, CLUSTER_WHITENED, seeds)
+    if raw.targets is None:
+        raise ValueError("fit_averaged needs targets: give them to stack()")
     exact = replace(raw, x=raw.x.double())
     gated = GatedWhitening.fit_clusters(exact, recipe.n_clusters, numbers)
     kinds = [whitening.to(raw.x) for whitening in (gated, rescaled(gated, exact))]
-    members = [(w, _fit_in(w, raw, recipe, n, numbers, progress)) for w in kinds]
+    members = [
+        (w, fit(raw, recipe, seeds=numbers, whitening=w, progress=progress).model) for w in kinds
+    ]
     return AveragedFit(members, _signs(members, raw.x[:, raw.environment == 0]))
-
-
-def _fit_in(
-    whitening: ClusterWhitening,
-    raw: Stack,
-    recipe: Recipe,
-    n: int,
-    seeds: Sequence[int],
-    progress: bool,
-) -> ConceptModel:
-    """Return one model per problem, as `fit` would with this whitening."""
-    rngs = [_generator(seed, recipe) for seed in seeds]
-    kept, held = _split(raw, recipe, rngs)
-    data = replace(raw, x=whitening(raw.x))
-    train = data.rows(kept)
-    own_seeds = [1000 * seed + start for seed in seeds for start in range(recipe.starts)]
-    model = recipe.build(data.d_x, n, data.n_environments, data.targets, own_seeds)
-    _start_linear(model, _linear_starts(train, whitening, recipe, rngs, recipe.starts, progress))
-    trainer = StackTrainer(model, train, data.rows(held), recipe.training)
-    trainer.run(progress)
-    return model.choose(_by_slopes(trainer, whitening, raw.rows(kept)))
 
 
 @torch.no_grad()

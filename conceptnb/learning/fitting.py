@@ -85,6 +85,7 @@ def fit(
     *,
     n_concepts: int | None = None,
     seeds: Sequence[int] | None = None,
+    whitening: Whitening | None = None,
     device: str = "cpu",
     progress: bool = False,
 ) -> ConceptFit:
@@ -104,15 +105,30 @@ def fit(
         Number n of concepts, for the general head; by default that of the targets, if known.
     seeds : sequence of D int, optional
         Fix the starts of each problem; by default a problem's own seed, and 0, 1, ... for arrays.
+    whitening : Whitening, optional
+        Fitted already, one per problem; by default what the recipe names is fitted.
     device : str
         A torch device, such as "cpu" or "cuda".
+    progress : bool
+        Show bars.
+
+    Returns
+    -------
+    ConceptFit
+        The start that was kept of every problem, and how its loss went.
+
+    Raises
+    ------
+    ValueError
+        If the problems differ in their setting, or the head needs targets and has none.
     """
-    raw, recipe, numbers = _prepare(data, recipe, seeds)
+    raw, recipe, numbers = prepare(data, recipe, seeds)
     raw = raw.to(device)
     n = _number_of_concepts(raw, recipe, n_concepts)
     rngs = [_generator(seed, recipe) for seed in numbers]
     kept, held = _split(raw, recipe, rngs)
-    whitening = _whiten(raw, recipe, numbers)
+    if whitening is None:
+        whitening = _whiten(raw, recipe, numbers)
     data = raw if whitening is None else replace(raw, x=whitening(raw.x))
     train, judged = data.rows(kept), data.rows(held)
     starts = 1 if recipe.search and recipe.encoder == "linear" else recipe.starts
@@ -178,9 +194,31 @@ def smallest_of_the_best(losses: Array) -> int:
     return int(np.flatnonzero(gaps.mean(axis=1) <= 2 * errors)[0])
 
 
-def _prepare(
+def prepare(
     data: Stack | Sequence[Problem], recipe: Recipe, seeds: Sequence[int] | None
 ) -> tuple[Stack, Recipe, list[int]]:
+    """Return what a fit is told: data as a stack, the recipe with its encoder, and seeds.
+
+    Parameters
+    ----------
+    data : Stack or sequence of D Problem
+        As in :func:`fit`.
+    recipe : Recipe
+        Its encoder is named, if it was not, as the problems' mixing asks.
+    seeds : sequence of D int or None
+        As in :func:`fit`.
+
+    Returns
+    -------
+    data : Stack
+    recipe : Recipe
+    seeds : list of D int
+
+    Raises
+    ------
+    ValueError
+        If there are no problems, they differ in their setting, or there is not one seed for each.
+    """
     if isinstance(data, Stack):
         own, linear = list(range(data.n_problems)), False
     else:

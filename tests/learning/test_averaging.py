@@ -102,12 +102,15 @@ def problems():
 @pytest.mark.slow
 def test_a_member_is_what_fit_returns_in_the_same_coordinates(problems):
     own = fit(problems, CLUSTER_WHITENED)
-    raw, recipe, numbers = averaging._prepare(problems, CLUSTER_WHITENED, None)
-    model = averaging._fit_in(own.whitening, raw, recipe, 2, numbers, False)
+    again = fit(problems, CLUSTER_WHITENED, whitening=own.whitening)
     X = np.stack([p.mixing(p.fresh(300)) for p in problems])
-    with torch.no_grad():
-        codes = model.encode(own.whitening(torch.as_tensor(X).to(raw.x))).double().numpy()
-    np.testing.assert_allclose(codes, own.transform(X), atol=1e-5)
+    np.testing.assert_array_equal(again.transform(X), own.transform(X))
+    averaged = fit_averaged(problems)
+    whitening, model = averaged.members[1]
+    alone = replace(averaged, members=averaged.members[1:], signs=[torch.ones(2, 1, 2)])
+    member = fit(problems, CLUSTER_WHITENED, whitening=whitening)
+    assert model.n_models == len(problems)
+    np.testing.assert_allclose(alone.transform(X), member.transform(X), atol=1e-5)
 
 
 @pytest.mark.slow
