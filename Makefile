@@ -38,11 +38,12 @@ unit: setup  ## the tests that need neither the book nor a browser
 quick: setup  ## the unit tests that take seconds
 	@$(RUN) -m pytest -n 2 --dist worksteal -m "not site and not slow"
 
-lint: setup  ## ruff, mypy, and which part imports which
+lint: setup  ## ruff, mypy, which part imports which, and names
 	@$(RUN) -m ruff check .
 	@$(RUN) -m ruff format --check .
 	@$(RUN) -m mypy conceptnb tools benchmarks
 	@$(VENV)/bin/lint-imports --no-cache --no-logo
+	@$(RUN) -m tools.names
 
 bench: setup  ## ratios of CPU time, measured side by side, into results/benchmarks.json
 	@$(RUN) -m benchmarks

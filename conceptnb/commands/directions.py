@@ -132,7 +132,7 @@ def _read_embeddings(args: SimpleNamespace) -> "tuple[pd.DataFrame, pd.DataFrame
     from conceptnb.commands.table_rows import as_numbers  # noqa: PLC0415 - what only a run needs
     from conceptnb.common.table_checks import load_rows  # noqa: PLC0415
     from conceptnb.common.table_files import read_table, require_columns  # noqa: PLC0415
-    from conceptnb.embeddings.own_images import check_factors  # noqa: PLC0415
+    from conceptnb.embeddings.own_images import refuse_labels  # noqa: PLC0415
 
     for_images = {
         "encoder": args.encoder,
@@ -151,7 +151,7 @@ def _read_embeddings(args: SimpleNamespace) -> "tuple[pd.DataFrame, pd.DataFrame
             "labels for each embedding, in the same order"
         )
     chosen = labels[args.factors or list(labels)]
-    check_factors(chosen, f"{args.labels}, ")
+    refuse_labels(chosen, f"{args.labels}, ")
     named = f"[{list(rows)}]" if args.data.suffix.lower() in (".csv", ".parquet") else ""
     code = f"load_rows(given){named}.apply(pd.to_numeric).to_numpy(float)"
     return as_numbers(rows, args.data, None, ids=False), chosen, code

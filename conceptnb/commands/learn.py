@@ -87,10 +87,12 @@ def learn(ctx: click.Context, **given: Any) -> None:
     refuse_files(args, _FILES)
     import pandas as pd  # noqa: PLC0415 - what only a run needs
 
-    from conceptnb.commands.table_rows import asked_for, read_rows  # noqa: PLC0415
+    from conceptnb.commands.table_rows import environments_looked_for, read_rows  # noqa: PLC0415
 
     rows, environment, left_out = read_rows(args)
-    base, looked_for = asked_for(args, list(dict.fromkeys(environment)), rows.shape[1])
+    base, looked_for = environments_looked_for(
+        args, list(dict.fromkeys(environment)), rows.shape[1]
+    )
     from conceptnb.learning.environment_tables import from_arrays, learn_concepts  # noqa: PLC0415 - brings torch
     from conceptnb.learning.standard_errors import valuation_errors  # noqa: PLC0415 - as above
 

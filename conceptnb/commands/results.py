@@ -87,11 +87,11 @@ def _list(names: tuple[str, ...], spread: bool) -> int:
 
     chosen = names or stored.names()
     if spread:
-        from conceptnb.results.spread import _measure_spread  # noqa: PLC0415 - brings the studies
+        from conceptnb.results.spread import measure_spread  # noqa: PLC0415 - brings the studies
 
         for name in chosen:
             found = stored.load(name)
-            kept = dataclasses.replace(found, spread=_measure_spread(found))
+            kept = dataclasses.replace(found, spread=measure_spread(found))
             print(f"wrote {stored.save(kept, stored.folder() / f'{name}.json')}", flush=True)
         return 0
     tables = [stored.load(name) for name in chosen]

@@ -73,12 +73,12 @@ def score(**given: Any) -> None:
     if importlib.util.find_spec("transformers") is None:
         raise ImportError("language models need pip install 'conceptnb[steering]'")
     source = find_language_model(args.model)
-    from conceptnb.steering.own_questions import _refuse_long_prompts  # noqa: PLC0415 - torch
+    from conceptnb.steering.own_questions import refuse_long_prompts  # noqa: PLC0415 - torch
     from conceptnb.steering.scoring import AnswerScorer, choice_scores  # noqa: PLC0415
     from conceptnb.steering.spans import encode_questions  # noqa: PLC0415
 
     model, tokenizer = load_language_model(source)
-    _refuse_long_prompts(model, encode_questions(tokenizer, questions, preface, args.prompt))
+    refuse_long_prompts(model, encode_questions(tokenizer, questions, preface, args.prompt))
     scorer = AnswerScorer(
         model, tokenizer, questions, preface, prompt=args.prompt, memory=args.memory
     )

@@ -16,7 +16,7 @@ from conceptnb.common.table_checks import load_rows, refuse_environments
 from conceptnb.common.table_files import reads_as_missing, refuse_far
 
 
-def asked_for(
+def environments_looked_for(
     args: SimpleNamespace, names: Sequence[str], columns: int
 ) -> tuple[str, dict[str, list[str]]]:
     """Return the base and what was looked for; refuse what the tables do not allow."""

@@ -74,7 +74,7 @@ def read_images(
         table = read_table(labels, encoding)
         require_columns(table, [column, *(factors or [])], labels)
         chosen = table[list(factors or table.columns.drop(column))]
-        check_factors(chosen, f"{labels}, ")
+        refuse_labels(chosen, f"{labels}, ")
     source = labels or folder
     twice = table[column].map(lambda name: (Path(folder) / name).resolve()).duplicated()
     if twice.any():
@@ -147,7 +147,7 @@ def load_directions(path: str | Path) -> dict[str, ConceptDirections]:
     return found
 
 
-def check_factors(labels: pd.DataFrame, where: str = "labels, ") -> None:
+def refuse_labels(labels: pd.DataFrame, where: str = "labels, ") -> None:
     """Refuse labels, a column for each factor, that are missing, of one value, or of too many."""
     if not len(labels.columns):
         raise ValueError(f"{where}no column of labels is left")
@@ -249,7 +249,7 @@ def learn_directions(
     ValueError
         If `embed` returns anything but one finite row for each image, or as in `read_images`.
     """
-    check_factors(labels.reset_index(drop=True))
+    refuse_labels(labels.reset_index(drop=True))
     Z = as_points(embed(images), "embed(images)")
     if len(Z) != len(images):
         raise ValueError(f"embed returned {len(Z)} rows for {len(images)} images")

@@ -2,7 +2,7 @@
 
 from conceptnb.learning.cluster_whitening import ClusterWhitening, slope_disagreement
 from conceptnb.learning.data import Stack, stack
-from conceptnb.learning.encoders import Encoder, LinearEncoder, MLPEncoder
+from conceptnb.learning.encoders import LinearEncoder, MLPEncoder, StackedEncoder
 from conceptnb.learning.fitting import ConceptFit, fit, oracle_loss
 from conceptnb.learning.heads import GeneralHead, Head, InterventionalHead, TargetHead, TiedHead
 from conceptnb.learning.interventions import InterventionLearner
@@ -30,7 +30,6 @@ __all__ = [
     "ConceptFit",
     "ConceptLearner",
     "ConceptModel",
-    "Encoder",
     "GeneralHead",
     "Head",
     "InterventionLearner",
@@ -40,6 +39,7 @@ __all__ = [
     "Recipe",
     "Stack",
     "StackTrainer",
+    "StackedEncoder",
     "TargetHead",
     "TiedHead",
     "TrainingConfig",

@@ -39,7 +39,7 @@ class StackedLinear(nn.Module):
         return product if self.bias is None else product.add_(self.bias)
 
 
-class Encoder(nn.Module):
+class StackedEncoder(nn.Module):
     """P encoders of one architecture; maps (P, rows, d_x) to (P, rows, n)."""
 
     def start_linear(self, weight: Tensor) -> None:
@@ -59,7 +59,7 @@ class Encoder(nn.Module):
         return torch.stack([w.square().sum(dim=(1, 2)) for w in weights]).sum(dim=0)
 
 
-class LinearEncoder(Encoder):
+class LinearEncoder(StackedEncoder):
     """h(x) = x W, the authors' encoder for linear mixing (Appendix G), with a seed per encoder."""
 
     def __init__(self, d_x: int, n: int, seeds: Sequence[int]) -> None:
@@ -76,7 +76,7 @@ class LinearEncoder(Encoder):
         return self.layer(x)
 
 
-class MLPEncoder(Encoder):
+class MLPEncoder(StackedEncoder):
     """A residual network, the authors' encoder for nonlinear mixing (Appendix G).
 
     Linear(d_x, width), leaky ReLU(.2), `depth` residual layers h + leaky(V h + c), then

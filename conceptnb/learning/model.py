@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from conceptnb.learning.data import Stack
-from conceptnb.learning.encoders import Encoder
+from conceptnb.learning.encoders import StackedEncoder
 from conceptnb.learning.heads import Head
 from conceptnb.learning.losses import contrastive_loss
 
@@ -18,7 +18,7 @@ _BATCH = 8192
 class ConceptModel(nn.Module):
     """P models g_e(x) = α_e − Σ β h(x)² + Σ γ h(x), fitted side by side (87)."""
 
-    def __init__(self, encoder: Encoder, head: Head) -> None:
+    def __init__(self, encoder: StackedEncoder, head: Head) -> None:
         super().__init__()
         self.encoder = encoder
         self.head = head

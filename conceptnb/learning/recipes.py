@@ -9,7 +9,7 @@ from typing import Literal
 from torch import Tensor
 
 from conceptnb.common.validation import as_count
-from conceptnb.learning.encoders import Encoder, LinearEncoder, MLPEncoder
+from conceptnb.learning.encoders import LinearEncoder, MLPEncoder, StackedEncoder
 from conceptnb.learning.heads import GeneralHead, Head, InterventionalHead, TargetHead, TiedHead
 from conceptnb.learning.model import ConceptModel
 from conceptnb.learning.training import TrainingConfig
@@ -95,7 +95,7 @@ class Recipe:
         The counts are those of inputs after whitening, concepts and environments; `targets`, of
         shape (m, n), are needed by a head for known targets.
         """
-        encoder: Encoder = (
+        encoder: StackedEncoder = (
             LinearEncoder(d_x, n, seeds)
             if self.encoder == "linear"
             else MLPEncoder(d_x, n, seeds, width=self.width, depth=self.depth, skip=self.skip)

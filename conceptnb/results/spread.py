@@ -24,7 +24,7 @@ _KERNELS = {"Haswell": "avx2", "SkylakeX": "avx512f", "Prescott": "pni"}
 _SETTING = ("mixing", "n", "dz", "dx")  # columns of the argument ``setting``
 
 
-def _measure_spread(result: results.Result) -> dict[str, Any]:
+def measure_spread(result: results.Result) -> dict[str, Any]:
     """Compute a table's sampled runs under every kernel, and return how far they move.
 
     The tolerance of a group's mean is four standard deviations of the difference that two kernels

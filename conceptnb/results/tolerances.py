@@ -56,7 +56,9 @@ def without_times(rows: Sequence[Row]) -> list[Row]:
     return [{k: v for k, v in row.items() if k not in TIMES} for row in rows]
 
 
-def differences(result: Result, rows: Sequence[Row], others: Sequence[Row]) -> dict[str, float]:
+def differences_in_tolerances(
+    result: Result, rows: Sequence[Row], others: Sequence[Row]
+) -> dict[str, float]:
     """Return the largest differences of rows that should be the same, in tolerances, by column.
 
     The tolerance of a number is four standard deviations of the difference that two kernels make,

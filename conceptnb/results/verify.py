@@ -27,7 +27,7 @@ from conceptnb.results.provenance import code_of
 from conceptnb.results.runner import Plan, find_plan
 from conceptnb.results.store import Result, signed
 from conceptnb.results.strata import Stratum, strata
-from conceptnb.results.tolerances import differences, stored_runs, without_times
+from conceptnb.results.tolerances import differences_in_tolerances, stored_runs, without_times
 
 _ROOT = Path(__file__).resolve().parents[2]
 _SAMPLED_SECONDS = 20.0  # what a plan's own sample takes, before it has been measured
@@ -108,7 +108,7 @@ def verify(
             first = job.table.name not in {each.table.name for each in jobs[:i]}
             if not first and spent + job.seconds > budget:
                 continue
-            entry = compared(job, workers)
+            entry = compare_stratum(job, workers)
             if entry is None:
                 held = False
                 continue
@@ -198,7 +198,7 @@ def _draw(job: Job) -> str:
     return f"{code_of(job.plan.modules())} {job.table.name}"
 
 
-def compared(job: Job, workers: dict[str, "_Worker"]) -> Verified | None:
+def compare_stratum(job: Job, workers: dict[str, "_Worker"]) -> Verified | None:
     """Return what is seen of one job, None where a side could not compute it."""
     draw = f"{_draw(job)} {job.stratum.number}"
     words = job.words(draw)
@@ -231,7 +231,7 @@ def _judged(
 ) -> tuple[How, float, list[str]]:
     if without_times(rows) == without_times(others):
         return "equal", 0.0, []
-    found = differences(table, rows, others)
+    found = differences_in_tolerances(table, rows, others)
     largest = float(max(found.values(), default=0.0))
     if largest <= 1:
         return "within", round(largest, 3), []

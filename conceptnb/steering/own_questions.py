@@ -106,7 +106,7 @@ def steer_questions(
     layers, heads, _ = find_heads(model).shape
     if n_heads > layers * heads:
         raise ValueError(f"n_heads={n_heads}: the model has {layers * heads} heads (--heads)")
-    _refuse_long_prompts(model, encode_questions(tokenizer, known, style=prompt))
+    refuse_long_prompts(model, encode_questions(tokenizer, known, style=prompt))
     activations = collect_activations(model, tokenizer, known, prompt=prompt)
     settings = Settings(heads=(n_heads,), alphas=(alpha,), prompt=prompt)
     answered: dict[str, dict[str, np.ndarray]] = {name: {} for name in (NOT_STEERED, *techniques)}
@@ -128,7 +128,7 @@ def steer_questions(
     return report
 
 
-def _refuse_long_prompts(model: PreTrainedModel, encoded: Sequence[Sequence[Encoded]]) -> None:
+def refuse_long_prompts(model: PreTrainedModel, encoded: Sequence[Sequence[Encoded]]) -> None:
     """Raise ValueError where a prompt and its answer are longer than the model's positions."""
     most = getattr(model.config.get_text_config(), "max_position_embeddings", None) or np.inf
     for number, pairs in enumerate(encoded, start=1):

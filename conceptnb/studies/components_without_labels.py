@@ -41,7 +41,7 @@ _COMPONENTS = (8, 32)  # how many there are is not known: few, and as many as wi
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundComponents:
     """What a method makes of the test samples, matched to the concepts."""
 
     eta2: dict[str, float]
@@ -63,7 +63,7 @@ def find(
     groups: ArrayLike | None = None,
     purity: float = 1.0,
     grid: Mapping[str, list[Any]] | None = None,
-) -> Found:
+) -> FoundComponents:
     """Learn components on a random half, match them there, and judge them on the other half.
 
     Parameters
@@ -114,7 +114,7 @@ def find(
         abs(np.corrcoef(column, values[name][test])[0, 1]) if column.std() else 0.0
         for name, column in chosen.items()
     ]
-    return Found(eta2, float(np.mean(correlations)), setting, spent)
+    return FoundComponents(eta2, float(np.mean(correlations)), setting, spent)
 
 
 def _halves(

@@ -27,7 +27,7 @@ from conceptnb.steering.small_model_training import LessonPlan, train_small_mode
 from conceptnb.steering.toy_corpora import CORPUS_KINDS, make_toy_corpus
 from conceptnb.studies.steering_rows import BASELINE, table6_rows
 from conceptnb.studies.steering_subject import KL_MEANING, STRINGS_MEANING, subject_of
-from conceptnb.studies.steering_techniques import _STORIES, _runs
+from conceptnb.studies.steering_techniques import STORIES, runs_of_folds
 
 EVIDENCE = (3, 4, 5, 6, 7)
 """Seeds of the models that nothing was chosen with."""
@@ -44,10 +44,10 @@ def fresh_runs(corpus: str, model_seed: int, shorter: int = 1, **options: Any) -
     short = replace(plan, lessons=tuple(lessons), warmup=plan.warmup // shorter)
     model, tokenizer, _ = train_small_model(facts, model_seed, short)
     model = model.half().float()  # as it would be after saving
-    stories = list(itertools.islice(facts.stories(np.random.default_rng(99)), _STORIES))
+    stories = list(itertools.islice(facts.stories(np.random.default_rng(99)), STORIES))
     subject = subject_of(model, tokenizer, facts.questions(), stories, Settings.batch_size)
     whose = {"world": corpus, "model_seed": model_seed}
-    return [whose | run for run in _runs(subject, **options)]
+    return [whose | run for run in runs_of_folds(subject, **options)]
 
 
 def _evidence_rows(runs: list[Row]) -> list[Row]:

@@ -63,8 +63,8 @@ def real_runs(
 ) -> list[Row]:
     """Test one technique of Table 6 on a fold of each `every`-th question."""
     del fingerprint  # of weights, questions and texts: in the arguments, and so in the task's key
-    subject = _subject(model, every)
-    part = _fold(subject, preface, seed, fold, shuffle_labels)
+    subject = load_subject(model, every)
+    part = split_subject(subject, preface, seed, fold, shuffle_labels)
     if method == BASELINE:
         found = fold_scores(subject, part, 0, 0.0, [(0.0, None)])
     else:
@@ -82,13 +82,17 @@ def real_runs(
 
 
 @functools.lru_cache(maxsize=1)
-def _subject(model: str, every: int) -> Subject:
+def load_subject(model: str, every: int) -> Subject:
+    """Return a model with every so many'th question of TruthfulQA and neutral paragraphs."""
     questions = read_truthfulqa()[0][::every]
     return subject_of(*load_language_model(model), questions, _texts(), batch_size=8)
 
 
 @functools.lru_cache(maxsize=2)  # two workers take the folds of a split in turn
-def _fold(subject: Subject, preface: str, seed: int, fold: int, shuffle_labels: bool) -> Fold:
+def split_subject(
+    subject: Subject, preface: str, seed: int, fold: int, shuffle_labels: bool
+) -> Fold:
+    """Return one fold of a split of the questions, on request with shuffled labels."""
     settings = Settings((_HEADS,), (), _FOLDS, preface, "lm-eval", _BUDGET)
     activations = subject.activations
     if shuffle_labels:

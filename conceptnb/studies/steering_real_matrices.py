@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 from conceptnb.results.runner import Plan, Row, Sample, Task
 from conceptnb.steering.techniques import CONTROLS, MATRIX, TECHNIQUES, Technique
-from conceptnb.studies.steering_real import _fold, _subject
+from conceptnb.studies.steering_real import load_subject, split_subject
 from conceptnb.studies.steering_real import plans as real_plans
 from conceptnb.studies.steering_rows import table6_rows
 from conceptnb.studies.steering_subject import fold_scores
@@ -39,8 +39,8 @@ def matrix_runs(
 ) -> list[Row]:
     """Test one of these techniques on a fold of each `every`-th question."""
     del fingerprint  # of weights, questions and texts: in the arguments, and so in the task's key
-    subject = _subject(model, every)
-    part = _fold(subject, preface, seed, fold, False)
+    subject = load_subject(model, every)
+    part = split_subject(subject, preface, seed, fold, False)
     asked = [question.text for question in part.train]
     found = part.fit(
         (_MATRICES | CONTROLS)[method],

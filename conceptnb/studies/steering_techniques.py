@@ -38,7 +38,8 @@ from conceptnb.studies.steering_subject import (
     subject_of,
 )
 
-_STORIES = 8
+STORIES = 8
+"""How many of a corpus's stories are the neutral text on which KL is measured."""
 
 
 def toy_runs(corpus: str, model_seeds: Sequence[int], **options: Any) -> list[Row]:
@@ -51,7 +52,7 @@ def toy_runs(corpus: str, model_seeds: Sequence[int], **options: Any) -> list[Ro
     return [
         {"world": corpus, "model_seed": model_seed, **run}
         for model_seed in model_seeds
-        for run in _runs(_small(corpus, model_seed), **options)
+        for run in runs_of_folds(_small(corpus, model_seed), **options)
     ]
 
 
@@ -68,13 +69,13 @@ def model_runs(
     del fingerprint  # in the arguments, and so in the task's key
     subject = _real(model, dtype, device_map, data, tuple(texts), options["batch_size"])
     name = Path(model).name
-    return [{"world": name, "model_seed": 0, **run} for run in _runs(subject, **options)]
+    return [{"world": name, "model_seed": 0, **run} for run in runs_of_folds(subject, **options)]
 
 
 @functools.lru_cache(maxsize=1)  # the folds of a model follow each other
 def _small(corpus: str, seed: int) -> Subject:
     facts, model, tokenizer = load_small_model(corpus, seed)
-    stories = itertools.islice(facts.stories(np.random.default_rng(99)), _STORIES)
+    stories = itertools.islice(facts.stories(np.random.default_rng(99)), STORIES)
     return subject_of(model, tokenizer, facts.questions(), list(stories), Settings.batch_size)
 
 
@@ -87,9 +88,10 @@ def _real(
     return subject_of(model, tokenizer, questions, texts, batch_size)
 
 
-def _runs(
+def runs_of_folds(
     subject: Subject, seeds: Sequence[int], tested: Sequence[int], **options: Any
 ) -> list[Row]:
+    """Return the runs of one model: of each split of `seeds`, the folds `tested`."""
     return [
         run
         for seed in seeds

@@ -12,7 +12,7 @@ from conceptnb.core.problems import log_odds
 from conceptnb.results.runner import Plan, Row, Sample, Task
 from conceptnb.results.summarise import grouped
 from conceptnb.studies.theory_from_samples import linear_instance
-from conceptnb.studies.theory_tables import _summarise_recoveries, _tasks, recover_by_poles
+from conceptnb.studies.theory_tables import recover_by_poles, summarise_recoveries, tasks_in_chunks
 from conceptnb.theory.finite_samples import fit_log_odds
 
 _SIZES, _DRAWS = (1_000, 10_000, 100_000), 200
@@ -102,7 +102,7 @@ def plans(args: SimpleNamespace) -> list[Plan]:
         for size in _SIZES
         for s in range(0, _DRAWS, 20)
     ]
-    poles = _tasks(recover_by_poles, args.instances, 10)
+    poles = tasks_in_chunks(recover_by_poles, args.instances, 10)
     wrong = "environments numbered wrongly"
     halved, other = draws[0].but(share=0.5), draws[0].but(mislabelled=True)
     sample = Sample(draws[0], ("distance",), {"half of the data": halved, wrong: other})
@@ -111,4 +111,4 @@ def plans(args: SimpleNamespace) -> list[Plan]:
     sample = Sample(poles[0], ("M_right", "correlation"), {wrong: poles[0].but(mislabelled=True)})
     what = {"what": "recovery from poles: unequal variances, an open set without minima"}
     seeds = range(args.instances)
-    return [finite, Plan("theory_poles", poles, _summarise_recoveries, seeds, what, sample)]
+    return [finite, Plan("theory_poles", poles, summarise_recoveries, seeds, what, sample)]

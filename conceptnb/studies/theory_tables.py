@@ -358,7 +358,7 @@ def _random_tree_margin(n: int, levels: Array | None, rng: np.random.Generator) 
     return float(report.valuation_margins.min())
 
 
-def _summarise_recoveries(runs: list[Row]) -> list[Row]:
+def summarise_recoveries(runs: list[Row]) -> list[Row]:
     """Return, for each number of atoms, how many instances were recovered, and how well."""
     return [
         {
@@ -404,13 +404,17 @@ def _unchanged(runs: list[Row]) -> list[Row]:
     return [dict(run) for run in runs]
 
 
-def _tasks(compute: Callable[..., list[Row]], seeds: int, chunk: int) -> list[Task]:
+def tasks_in_chunks(compute: Callable[..., list[Row]], seeds: int, chunk: int) -> list[Task]:
+    """Return tasks for the seeds below `seeds`, `chunk` of them in each."""
     parts = [list(range(s, min(s + chunk, seeds))) for s in range(0, seeds, chunk)]
     return [Task(compute, {"seeds": part}) for part in parts]
 
 
-_INSTANCES, _NESTED = _tasks(recover_instances, 500, 10), _tasks(recover_nested, 100, 20)
-_BROKEN, _TREES = _tasks(check_violations, 500, 50), _tasks(lemma1_trials, 5, 1)
+_INSTANCES, _NESTED = (
+    tasks_in_chunks(recover_instances, 500, 10),
+    tasks_in_chunks(recover_nested, 100, 20),
+)
+_BROKEN, _TREES = tasks_in_chunks(check_violations, 500, 50), tasks_in_chunks(lemma1_trials, 5, 1)
 _TESTED = {name: Task(trial_pair, {"name": name, "seed": 0}) for name in PAIRS}
 _ESTIMATES = [
     Task(estimation_errors, {"seeds": [seed], "samples": size})
@@ -440,7 +444,7 @@ _PLANS = {
     "instances": Plan(
         "theory_instances",
         _INSTANCES,
-        _summarise_recoveries,
+        summarise_recoveries,
         range(500),
         {"what": "Theorem 1's proof on random instances with exact log ratios"},
         Sample(
@@ -465,7 +469,7 @@ _PLANS = {
     "nested": Plan(
         "theory_nested",
         _NESTED,
-        _summarise_recoveries,
+        summarise_recoveries,
         range(100),
         {"what": "recovery of designs that violate Assumption 5 only"},
         Sample(

@@ -19,7 +19,7 @@ from conceptnb.common.intervals import interval_over_models
 from conceptnb.results.runner import Row
 from conceptnb.results.summarise import grouped
 from conceptnb.tables.steering_over_models import model_gains
-from conceptnb.tables.synthetic_report import _paper_row
+from conceptnb.tables.synthetic_report import row_of_paper
 
 _Load = Callable[[str], results.Result]
 _MOST_UNITS = 40  # that are left out one by one
@@ -118,7 +118,7 @@ def _over_runs(rows: Sequence[Row], entry: Row, load: _Load) -> _Number:
         ends = binomtest(int(values.sum()), n).proportion_ci()
         return values.mean(), ends.low, ends.high, f"{n} {entry['unit']}"
     if minus == "paper":  # whose means and deviations are over five seeds
-        paper = np.array([_paper_row(row)[{"r2": 4, "mcc": 5}[column]] for row in rows])
+        paper = np.array([row_of_paper(row)[{"r2": 4, "mcc": 5}[column]] for row in rows])
         values, printed, free = values - paper[:, 0], np.unique(paper, axis=0), 4
         error = np.sqrt((printed[:, 1] ** 2).mean() / 4 / len(printed))
     elif minus:

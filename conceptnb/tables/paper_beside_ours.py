@@ -16,7 +16,7 @@ _STAND_INS = {"ViT-B/32": ("small-vit", "ViT"), "RN101": ("small-resnet", "ResNe
 """Of the paper's image encoders: our small model, and what a column calls its kind."""
 
 
-def tables_1_and_7(mixing: str, **files: str) -> Table:
+def compare_tables_1_and_7(mixing: str, **files: str) -> Table:
     """Return R² and MCC of the rows of one mixing: the paper's, and of files by column name."""
     chosen = {
         name: [row for row in results.load(file).rows if row["mixing"] == mixing]
@@ -26,7 +26,7 @@ def tables_1_and_7(mixing: str, **files: str) -> Table:
     return Table([{k: v for k, v in row.items() if k != "mixing"} for row in rows], ".2f")
 
 
-def separation() -> Table:
+def compare_separation() -> Table:
     """Return η² of the factors of Tables 2-4 by the paper's direction, untrained models beside."""
     share = {
         (row["factor"], row["model"]): row["eta2_paper"]
@@ -60,7 +60,7 @@ def valuations(*factors: str) -> Table:
     return Table(rows, ".1f")
 
 
-def agreement() -> Table:
+def compare_agreement() -> Table:
     """Return Table 5: correlations between two models, and the smallest canonical ones of ours."""
     ours = {
         (row["factor"], "untrained" in str(row)): row

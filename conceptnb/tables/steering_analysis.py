@@ -20,7 +20,7 @@ from conceptnb.studies.steering_rows import BASELINE, COLUMNS, table6_rows
 from conceptnb.studies.steering_rows import by_corpus as by_corpus  # noqa: PLC0414 - for pages
 
 _MASS_MEAN, _ORACLE = "ITI: mass mean shift", "category oracle"
-_PAPER_ORDER = (
+PAPER_ORDER = (
     BASELINE,
     "random direction",
     "CCS direction",
@@ -168,7 +168,7 @@ def at_equal_kl(
 def order_tested(rows: Sequence[Row]) -> pd.DataFrame:
     """Return each technique of Table 6 against the one above it, at the α that each has chosen."""
     shown = []
-    for lower, upper in pairwise(_PAPER_ORDER):
+    for lower, upper in pairwise(PAPER_ORDER):
         one, other = (accuracy_at_choice(rows, name) for name in (upper, lower))
         shown.append({"technique": upper, "against": lower} | _tested(one, other))
     return pd.DataFrame(shown).set_index("technique")

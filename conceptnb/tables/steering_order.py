@@ -14,8 +14,8 @@ from conceptnb.results.runner import Row
 from conceptnb.results.summarise import grouped
 from conceptnb.steering.techniques import CONTROLS, MASS_MEAN, MATRIX
 from conceptnb.tables.steering_analysis import (
-    _PAPER_ORDER,
     BASELINE,
+    PAPER_ORDER,
     accuracy_at_choice,
     accuracy_at_kl,
     along_alpha,
@@ -23,7 +23,7 @@ from conceptnb.tables.steering_analysis import (
 )
 from conceptnb.tables.steering_over_models import difference_columns
 
-ORDER = _PAPER_ORDER
+ORDER = PAPER_ORDER
 """The techniques of the paper's Table 6, in its order."""
 NEIGHBOURS = tuple((upper, lower) for lower, upper in pairwise(ORDER))
 """Each technique and the one above it: does the paper's order hold?"""
@@ -67,7 +67,7 @@ def table6_of_model(rows: Sequence[Row]) -> pd.DataFrame:
     return pd.DataFrame(shown).set_index("technique")
 
 
-def differences(
+def mc1_differences(
     rows: Sequence[Row],
     pairs: Sequence[tuple[str, str]],
     *,
@@ -163,7 +163,7 @@ def compared(
     among: slice | np.ndarray = slice(None),
 ) -> pd.DataFrame:
     """Return `differences` as a table to read; its last column is the difference in each split."""
-    found = differences(rows, pairs, alpha=alpha, kl=kl, among=among)
+    found = mc1_differences(rows, pairs, alpha=alpha, kl=kl, among=among)
     splits, shown = _splits(rows), []
     for one, other, mean, low, high in found.itertuples(index=False):
         entry = {"technique": one, "minus": other} | difference_columns(mean, low, high)

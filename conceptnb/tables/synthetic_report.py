@@ -24,7 +24,8 @@ _HIDDEN = 16
 """Width of the paper's nonlinear mixing: more latent dimensions do not pass injectively."""
 
 
-def _paper_row(row: Row) -> list[Any]:
+def row_of_paper(row: Row) -> list[Any]:
+    """Return the row of the paper's Tables 1 and 7 that has the setting of one of ours."""
     key = [row[column] for column in _SETTING]
     return next(r for r in paper.printed("table1_table7")["rows"] if r[:4] == key)
 
@@ -36,7 +37,7 @@ def comparison(**estimators: Sequence[Row]) -> Table:
     """
     shown = []
     for rows in zip(*estimators.values(), strict=True):
-        printed = _paper_row(rows[0])
+        printed = row_of_paper(rows[0])
         line = {"mixing": printed[0], "(n, d_z, d_x)": str(tuple(printed[1:4]))}
         for metric, column, label in (("r2", 4, "R²"), ("mcc", 5, "MCC")):
             line[f"{label} paper"] = printed[column]
@@ -84,7 +85,7 @@ def _cells(rows: Sequence[Row]) -> Iterator[tuple[str, list[float], list[float],
     for row in rows:
         for metric, column, label in (("r2", 4, "R²"), ("mcc", 5, "MCC")):
             name = f"{row['mixing']} ({row['n']}, {row['dz']}, {row['dx']}) {label}"
-            paper, ours = _paper_row(row)[column], [row[f"{metric}_mean"], row[f"{metric}_std"]]
+            paper, ours = row_of_paper(row)[column], [row[f"{metric}_mean"], row[f"{metric}_std"]]
             yield name, paper, ours, ours[0] - paper[0]
 
 

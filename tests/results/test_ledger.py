@@ -16,7 +16,7 @@ from conceptnb.results import ledger, store, verify
 from conceptnb.results.ledger import Computed, Verified, changed_rows, changed_runs, marks_of
 from conceptnb.results.runner import find_plan
 from conceptnb.results.strata import strata
-from conceptnb.results.tolerances import differences, key_columns, stored_runs
+from conceptnb.results.tolerances import differences_in_tolerances, key_columns, stored_runs
 
 NAMES = results.names()
 MODULES = ["conceptnb.core.scores"]
@@ -101,13 +101,16 @@ def test_differences_are_in_units_of_the_spread():
     table = dataclasses.replace(results.load("synthetic_best"), runs=runs, spread={})
     half = 0.5 * np.std([run["r2"] for run in runs], ddof=1) + 1e-4 * 0.915
     moved = [{**runs[0], "r2": runs[0]["r2"] + 2 * half, "right": "0101010100"}]
-    found = differences(table, moved, runs[:1])
+    found = differences_in_tolerances(table, moved, runs[:1])
     assert found["r2"] == pytest.approx(2, rel=1e-6)
     assert found["right"] == pytest.approx(1)
-    assert differences(table, runs, runs) == {}
-    assert differences(table, runs[:1], runs[:2]) != {}
+    assert differences_in_tolerances(table, runs, runs) == {}
+    assert differences_in_tolerances(table, runs[:1], runs[:2]) != {}
     assert (
-        differences(table, [{**runs[0], "cpu_seconds": 3}], [{**runs[0], "cpu_seconds": 9}]) == {}
+        differences_in_tolerances(
+            table, [{**runs[0], "cpu_seconds": 3}], [{**runs[0], "cpu_seconds": 9}]
+        )
+        == {}
     )
 
 
@@ -141,7 +144,7 @@ def test_a_refactoring_is_equal_and_another_method_is_not(other_tree, file, old,
     job = verify.Job(table, plan, strata(plan)[0], 1, "other", 1.0)
     try:
         with verify.worker(verify._ROOT) as here, verify.worker(other_tree) as there:
-            found = verify.compared(job, {"": here, "other": there})
+            found = verify.compare_stratum(job, {"": here, "other": there})
     finally:
         path.write_text(before, encoding="utf-8")
     assert found is not None

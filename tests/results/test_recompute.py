@@ -16,7 +16,7 @@ from conceptnb.results.ledger import changed_rows, changed_runs
 from conceptnb.results.provenance import closure
 from conceptnb.results.runner import find_plan
 from conceptnb.results.strata import strata
-from conceptnb.results.tolerances import differences, stored_runs
+from conceptnb.results.tolerances import differences_in_tolerances, stored_runs
 from conceptnb.results.verify import run_seconds
 
 NAMES = results.names()
@@ -89,7 +89,7 @@ def test_drawn_runs_come_out_again(part):
     outside = {}
     for table, task in drawn(part):
         rows, _ = task()
-        gaps = differences(table, rows, stored_runs(table, rows))
+        gaps = differences_in_tolerances(table, rows, stored_runs(table, rows))
         if too_far := {column: gap for column, gap in gaps.items() if gap > LOOSE}:
             outside[table.name, str(task.arguments)] = too_far
     assert not outside

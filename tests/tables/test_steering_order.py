@@ -72,7 +72,7 @@ def test_equal_kl_interpolates_between_strengths(rows):
 
 
 def test_the_table_shows_the_numbers_of_the_differences(rows):
-    numbers = steering_order.differences(rows, steering_order.WITH_CONTROLS, kl=0.1)
+    numbers = steering_order.mc1_differences(rows, steering_order.WITH_CONTROLS, kl=0.1)
     table = steering_order.compared(rows, steering_order.WITH_CONTROLS, kl=0.1)
     assert list(table["MC1"]) == [f"{mean:+.3f}" for mean in numbers["mean"]]
     assert ((numbers["high"] - numbers["mean"]) > 0).all()

@@ -11,7 +11,7 @@ from torch import Tensor
 from conceptnb.common.validation import Array
 from conceptnb.learning.baselines.networks import Budget, NetworkBaseline
 from conceptnb.learning.data import stack
-from conceptnb.learning.encoders import Encoder, LinearEncoder, MLPEncoder
+from conceptnb.learning.encoders import LinearEncoder, MLPEncoder, StackedEncoder
 from conceptnb.learning.model import Whitening
 from conceptnb.learning.recipes import BEST
 
@@ -52,7 +52,7 @@ class Supervised(NetworkBaseline):
         y = stack(list(valuations), environment).x
         y = (y - y.mean(dim=1, keepdim=True)) / y.std(dim=1, keepdim=True)
         sizes = (x.shape[2], y.shape[2], self._seeds(len(X)))
-        network: Encoder = (
+        network: StackedEncoder = (
             LinearEncoder(*sizes)
             if self.encoder == "linear"
             else MLPEncoder(*sizes, width=BEST.width, depth=BEST.depth, skip=True)
