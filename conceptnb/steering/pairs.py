@@ -118,13 +118,13 @@ def encode_text(tokenizer: PreTrainedTokenizerBase, text: Text) -> list[int]:
     if isinstance(text, str):
         ids = list(tokenizer(text)["input_ids"])
         closed = len(ids) > 1 and ids[-1] in (tokenizer.eos_token_id, tokenizer.sep_token_id)
-        return ids[:-1] if closed and not text.endswith(tokenizer.decode(ids[-1:])) else ids
+        return ids[:-1] if closed and not text.endswith(str(tokenizer.decode(ids[-1:]))) else ids
     if not _is_chat(text):
         raise ValueError(f"pairs holds {text!r}; give texts, or lists of messages")
     if not tokenizer.chat_template:
         raise ValueError("tokenizer has no chat template: give pairs of texts, not of chats")
     answered = text[-1]["role"] == "assistant"
-    found = tokenizer.apply_chat_template(
+    found: Any = tokenizer.apply_chat_template(  # typed as text, whatever is asked for
         [dict(said) for said in text],
         add_generation_prompt=not answered,
         continue_final_message=answered,
