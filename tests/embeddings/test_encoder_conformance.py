@@ -122,6 +122,8 @@ def save_open_clip(folder, name, seed=1):
         words_tokenizer(folder)
     torch.manual_seed(seed)
     model = open_clip.create_model(f"local-dir:{folder}", load_weights=False)
+    if name == "CoCa":  # open_clip leaves it as memory happens to be, NaN at times
+        torch.nn.init.normal_(model.text_decoder.text_projection, std=0.05)
     state = {
         key: value.clone() if "num_batches" in key or "running_var" in key or value.ndim == 0
         else value + 0.05 * torch.randn_like(value)
