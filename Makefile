@@ -8,7 +8,7 @@ export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab book pdf test unit quick lint bench verify release pair student lecturer serve links lock clean
+.PHONY: help setup lab book pdf test unit quick lint bench verify paper release pair student lecturer serve links lock clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,11 @@ bench: setup  ## ratios of CPU time, measured side by side, into results/benchma
 
 verify: setup  ## compute runs of tables whose code has changed, by both versions, and compare
 	@$(RUN) -m conceptnb results verify
+
+IMAGES ?= 20000
+paper: setup  ## Tables 2 to 5 with the paper's own models and images: IMAGES=20000, a download of 0.9 GB
+	@$(RUN) -m conceptnb reproduce clip --models openai --data 3dshapes --images $(IMAGES) \
+	    --cache _build/openai --out results/clip_openai.json --force
 
 release: setup  ## compute again what has moved, then check every stratum of every table
 	@$(RUN) -m conceptnb results renew

@@ -27,6 +27,9 @@ from conceptnb.results.store import Result
 
 N_ORDERS = 50
 PAPER_MODELS = ("ViT-B/32", "RN101")
+OF_THE_PAPER = "clip_openai"
+"""The table of the paper's own models and images: there after ``make paper``, which needs a network
+for 0.9 GB. Pages say "not run" without it."""
 
 Embeddings = dict[str, NDArray[np.float32]]
 Reports = dict[str, dict[str, directions.FactorReport]]

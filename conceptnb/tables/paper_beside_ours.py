@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from conceptnb import results
+from conceptnb.embeddings.clip.loading import PAPER_ENCODERS
 from conceptnb.results import paper
+from conceptnb.results.runner import Row
 from conceptnb.results.show import Table
 from conceptnb.studies import clip
 from conceptnb.tables import steering_analysis, steering_order
@@ -14,6 +16,8 @@ from conceptnb.tables.synthetic_report import comparison
 
 _STAND_INS = {"ViT-B/32": ("small-vit", "ViT"), "RN101": ("small-resnet", "ResNet")}
 """Of the paper's image encoders: our small model, and what a column calls its kind."""
+_OPENAI = dict(zip(clip.PAPER_MODELS, PAPER_ENCODERS, strict=True))
+"""And OpenAI's own, whose columns are there once they have been computed."""
 
 
 def compare_tables_1_and_7(mixing: str, **files: str) -> Table:
@@ -30,7 +34,7 @@ def compare_separation() -> Table:
     """Return η² of the factors of Tables 2-4 by the paper's direction, untrained models beside."""
     share = {
         (row["factor"], row["model"]): row["eta2_paper"]
-        for row in results.load("clip").rows
+        for row in [*results.load("clip").rows, *_of_the_paper()]
         if row["table"] == "separation"
     }
     rows = []
@@ -40,14 +44,27 @@ def compare_separation() -> Table:
             cells[f"paper, {model}"] = eta2(columns[model])
             cells[f"ours, small {kind}"] = share[factor, name]
             cells[f"untrained {kind}"] = share[factor, f"{name}-untrained"]
+            if (factor, _OPENAI[model]) in share:
+                cells[f"ours, OpenAI's {model}"] = share[factor, _OPENAI[model]]
         rows.append(cells)
     return Table(rows, ".2f")
+
+
+def _of_the_paper() -> list[Row]:
+    """Return the rows of the paper's own models, none where they have not been computed."""
+    computed = clip.OF_THE_PAPER in results.names()
+    return results.load(clip.OF_THE_PAPER).rows if computed else []
 
 
 def valuations(*factors: str) -> Table:
     """Return Tables 2-4, the valuations of some factors: mean ± deviation over images."""
     theirs = clip.paper_columns()
     places = dict.fromkeys(theirs, 0)
+    computed = {
+        (row["model"], row["factor"], row["value"]): [row["mean"], row["std"]]
+        for row in _of_the_paper()
+        if row["table"] == "valuations"
+    }
     rows = []
     for row in clip.valuation_columns(results.load("clip"), factors).rows:
         factor = row["factor"].replace(" ", "_")
@@ -55,6 +72,8 @@ def valuations(*factors: str) -> Table:
         for model, (name, kind) in _STAND_INS.items():
             cells[f"paper, {model}"] = theirs[factor][model][places[factor]]
             cells[f"ours, small {kind}"] = row[name]
+            if own := computed.get((_OPENAI[model], factor, row["value"])):
+                cells[f"ours, OpenAI's {model}"] = own
         places[factor] += 1
         rows.append(cells)
     return Table(rows, ".1f")
@@ -67,6 +86,7 @@ def compare_agreement() -> Table:
         for row in results.load("clip").rows
         if row["table"] == "agreement"
     }
+    computed = {row["factor"]: row for row in _of_the_paper() if row["table"] == "agreement"}
     return Table(
         [
             {
@@ -77,6 +97,7 @@ def compare_agreement() -> Table:
                 "smallest canonical, ours": ours[factor, False]["canonical"][-1],
                 "smallest canonical, untrained": ours[factor, True]["canonical"][-1],
             }
+            | ({"correlation, OpenAI's": computed[factor]["correlation_paper"]} if computed else {})
             for factor, printed in paper.printed("table5_correlation_ViT_RN").items()
         ],
         ".2f",

@@ -21,8 +21,9 @@ from conceptnb.results.verify import run_seconds
 
 NAMES = results.names()
 REPRODUCED = [n for n in NAMES if results.load(n).command.startswith("conceptnb reproduce ")]
-# The plans of these need an optional extra: a model, or the simulator of the light tunnel.
+# The runs of these need what is no requirement: a model, or the simulator of the light tunnel.
 OF_AN_EXTRA = {
+    "clip_openai": "clip:_summarise",
     "real_answers": "real_heads:_answers_rows",
     "real_heads": "real_heads:_heads_rows",
     "steering_real": "steering_rows:table6_rows",
