@@ -88,7 +88,12 @@ def _as_html(what: "pd.DataFrame | tuple[Figure, str] | Part | str") -> str:
 
 
 def _table(frame: "pd.DataFrame") -> str:
-    return frame.to_html(index=False, border=0, na_rep="–", float_format=lambda x: f"{x + 0.0:.3g}")
+    import pandas as pd  # noqa: PLC0415 - no report, no pandas
+
+    with pd.option_context("display.max_colwidth", None):  # texts are shown whole
+        return frame.to_html(
+            index=False, border=0, na_rep="–", float_format=lambda x: f"{x + 0.0:.3g}"
+        )
 
 
 def _svg(figure: "Figure", alt: str) -> str:

@@ -20,6 +20,7 @@ from conceptnb.plotting.summaries import concept_dots
 if TYPE_CHECKING:
     from conceptnb.embeddings.own_images import DirectionReport
     from conceptnb.learning.environment_tables import ConceptReport
+    from conceptnb.steering.own_pairs import PairReport
     from conceptnb.steering.own_questions import SteeringReport
 
 _AS_TYPED: Any = {
@@ -83,3 +84,26 @@ def choices_by_category(report: "SteeringReport") -> "Figure":
         for technique, found in report.scores.items()
     }
     return concept_dots(shares, "answered truly (MC1)")
+
+
+@styled
+def disturbance_and_layers(report: "PairReport") -> "Figure":
+    """Draw KL on neutral text along strength (left), and held-out agreement by layer (right)."""
+    figure, axes = new_figure(1, 2, height=2.9)
+    left, right = axes[0]
+    shown = {"KL": "the vector", "KL, random direction": "a random direction"}
+    for k, (column, label) in enumerate(shown.items()):
+        left.plot(
+            report.disturbance["strength"], report.disturbance[column], label=label,
+            **series_style(k),
+        )  # fmt: skip
+    left.set(xlabel="strength", ylabel="KL, nats per token")
+    left.legend()
+    layers = report.layers["layer"]
+    right.plot(layers, report.layers["agreement of held-out pairs"], **series_style(0))
+    [steered] = report.vector.layers
+    right.axvline(steered, color=MUTED, linestyle=":", linewidth=1.2)
+    right.set(
+        xlabel="layer (dotted: the one that is steered)", ylabel="agreement", ylim=(None, 1.05)
+    )
+    return figure

@@ -212,7 +212,8 @@ class ResidualVector:
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read a vector of :meth:`save`; a GGUF control vector of this package, repeng or
-        llama.cpp; or ``torch.save(vector.layer_activations, path)`` of steering-vectors.
+        llama.cpp; ``torch.save(vector.layer_activations, path)`` of steering-vectors; or a tensor
+        (layers, hidden size), as hidden-directions saves it.
 
         No code is run: what needs pickle is refused.
 
@@ -298,7 +299,7 @@ def fit_steering_vector(
     if len(pairs) >= _FEWEST:
         agreement = held_out_agreement(wanted, unwanted, estimator)
     if known is None:
-        known = [_usual_layer(agreement, n_layers)]
+        known = [usual_layer(agreement, n_layers)]
     steps = {k: _step(estimator, wanted[:, k], unwanted[:, k], k) for k in known}
     return ResidualVector(steps, agreement)
 
@@ -316,8 +317,11 @@ def _numbers(layers: int | Sequence[int] | slice, n_layers: int) -> list[int]:
     return found
 
 
-def _usual_layer(agreement: np.ndarray, n_layers: int) -> int:
-    """Return the best of the middle half: near the ends a text's last words are read or written."""
+def usual_layer(agreement: np.ndarray, n_layers: int) -> int:
+    """Return the layer of the middle half with the largest agreement, or the middle one.
+
+    Near the ends the stream is about the last words of a text, read or to be written.
+    """
     low, high = n_layers // 4, max(n_layers - n_layers // 4, n_layers // 4 + 1)
     if not agreement.size:
         return (low + high - 1) // 2

@@ -111,6 +111,8 @@ def _read_torch(file: Path) -> dict[int, np.ndarray]:
     except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
         said = str(error).split(". ")[0].splitlines()[0]
         raise ValueError(f"{file} is not read, as it could run code ({said}): {way}") from None
+    if isinstance(held, torch.Tensor) and held.dim() == 2:  # as hidden-directions has it
+        held = {k: row for k, row in enumerate(held) if row.any()}
     good = isinstance(held, dict) and all(
         type(k) is int and isinstance(v, torch.Tensor) for k, v in held.items()
     )

@@ -263,7 +263,9 @@ def test_vectors_of_repeng_and_steering_vectors_are_read(llama, tmp_path, rng):
     writer.write_tensors_to_file()
     writer.close()
     torch.save({k: torch.tensor(v) for k, v in made.items()}, tmp_path / "activations.pt")
-    for name in ("repeng.gguf", "activations.pt"):
+    stacked = np.stack([np.zeros(32, np.float32), made[1], made[2]])
+    torch.save(torch.tensor(stacked), tmp_path / "stacked.pt")  # as hidden-directions
+    for name in ("repeng.gguf", "activations.pt", "stacked.pt"):
         vector = ResidualVector.load(tmp_path / name)
         assert vector.layers == (1, 2)
         edit = vector.intervention(llama, 0.5).offsets
