@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _FILES = ("report.html", "directions.safetensors", "apply.py", "values.csv")
 _OF_WORDS = ("report.html", "apply.py", "values.csv")
 _LARGEST = 4096  # pixels of an image's side
-_FIRST = ("factor", "accuracy", "chance", "shuffled labels", "η²")  # columns that a phone shows
+_FIRST = ("factor", "accuracy", "chance", "shuffled labels", "p")  # columns that a phone shows
 
 
 @command(
@@ -112,7 +112,7 @@ def directions(ctx: click.Context, **given: Any) -> None:
         _FILES,
         "report_directions.html",
         {
-            "summary": report.summary()[[*_FIRST, "values", "dimensions"]],
+            "summary": report.summary()[[*_FIRST, "balanced", "η²", "values", "dimensions"]],
             "figure": (valuations_by_value(report), alt),
             "words": words,
         },

@@ -12,6 +12,10 @@ Array = NDArray[np.float64]
 
 def as_array(value: ArrayLike, name: str, ndim: int) -> Array:
     """Return `value` as a finite float array with `ndim` axes, or raise TypeError or ValueError."""
+    if np.ma.isMaskedArray(value) and (n_masked := int(np.ma.count_masked(value))):
+        raise ValueError(
+            f"{name} holds {n_masked} masked entries: remove those samples first, or fill them in"
+        )
     try:
         array = np.asarray(value)
     except ValueError as error:  # ragged rows

@@ -9,7 +9,9 @@ from numpy.typing import ArrayLike
 from sklearn.ensemble import GradientBoostingRegressor
 
 from conceptnb.common.validation import Array, as_count, as_generator
-from conceptnb.core.scores import match_columns, r2
+from conceptnb.core.scores import match_columns, paired_samples, r2, standardised
+
+_FEWEST_FOR_HALVES = 4
 
 
 def coverage_mcc(true: ArrayLike, learned: ArrayLike) -> float:
@@ -30,7 +32,7 @@ def cross_fitted_mcc(true: ArrayLike, learned: ArrayLike, rng: np.random.Generat
     correlations on the other half are unbiased by that choice: pure noise averages 0. Both
     directions between the random halves are averaged.
     """
-    t, h = np.asarray(true, dtype=float), np.asarray(learned, dtype=float)
+    t, h = paired_samples(true, learned)
     scores = []
     for choose, judge in _halves(len(t), rng):
         rows, columns, chosen = match_columns(t[choose], h[choose])
@@ -47,15 +49,15 @@ def cross_fitted_r2(true: ArrayLike, learned: ArrayLike, rng: np.random.Generato
     This one is near or below 0 for noise. Parameters: :func:`cross_fitted_mcc`. ValueError if a
     true column is constant on one half, which leaves nothing to explain.
     """
-    t, h = np.asarray(true, dtype=float), np.asarray(learned, dtype=float)
-    r2(t, h)  # refuses what R² refuses
+    r2(true, learned)  # refuses what R² refuses
+    t, h = map(standardised, paired_samples(true, learned))
     scores = []
     for fit, judge in _halves(len(t), rng):
         design = np.column_stack([np.ones(len(h)), h])
         solution, *_ = np.linalg.lstsq(design[fit], t[fit], rcond=None)
         residual = t[judge] - design[judge] @ solution
         spread = t[judge] - t[judge].mean(axis=0)
-        if not spread.any(axis=0).all():
+        if not np.ptp(t[judge], axis=0).all():
             raise ValueError("true has a column that is constant on half of the samples: drop it")
         scores.append(np.mean(1 - (residual**2).sum(axis=0) / (spread**2).sum(axis=0)))
     return float(np.mean(scores))
@@ -65,7 +67,7 @@ def chance_mcc(
     true: ArrayLike, learned: ArrayLike, rng: np.random.Generator, draws: int = 20
 ) -> float:
     """Mean MCC with the learned rows shuffled `draws` times: the score of no relation at all."""
-    t, h = np.asarray(true, dtype=float), np.asarray(learned, dtype=float)
+    t, h = paired_samples(true, learned)
     count = as_count(draws, "draws")
     shuffled = (match_columns(t, h[rng.permutation(len(h))])[2] for _ in range(count))
     return float(np.mean([np.abs(values).mean() for values in shuffled]))
@@ -87,12 +89,16 @@ class DCI:
 def dci(true: ArrayLike, learned: ArrayLike, rng: np.random.Generator) -> DCI:
     """DCI of a representation, by 30 boosted trees that predict each concept from all columns.
 
-    The importance of a column for a concept is the share of the splits' gain. Entropies
-    of the normalised importances, weighted by total importance, give the first two scores.
+    Columns are standardised first: the thresholds of trees are of single precision, and impurities
+    below 1e-7 of their unit count as none. The importance of a column for a concept is the share of
+    the splits' gain. Entropies of the normalised importances, weighted by total importance, give
+    the first two scores.
     The generator draws the half on which regressors are fitted, and seeds them.
     """
-    t, h = np.asarray(true, dtype=float), np.asarray(learned, dtype=float)
-    r2(t, h)
+    r2(true, learned)
+    t, h = (standardised(a) * np.sqrt(len(a)) for a in paired_samples(true, learned))
+    if len(t) < _FEWEST_FOR_HALVES:
+        raise ValueError(f"true has {len(t)} samples; dci needs {_FEWEST_FOR_HALVES}, two a half")
     fit, judge = _halves(len(t), rng)[0]
     importance, scores = [], []
     for column in t.T:

@@ -24,13 +24,13 @@ def correlation(true: ArrayLike, learned: ArrayLike, method: Method = "pearson")
     so its correlations, 0/0 by the formula, are set to 0. "spearman" is Pearson on ranks, where
     tied values share their average rank.
     """
-    true_columns, learned_columns = _paired(true, learned)
+    true_columns, learned_columns = paired_samples(true, learned)
     if method not in ("pearson", "spearman"):
         raise ValueError(f"method is {method!r}; choose 'pearson' or 'spearman'")
     if method == "spearman":
         true_columns = rankdata(true_columns, axis=0)
         learned_columns = rankdata(learned_columns, axis=0)
-    return np.clip(_standardised(true_columns).T @ _standardised(learned_columns), -1.0, 1.0)
+    return np.clip(standardised(true_columns).T @ standardised(learned_columns), -1.0, 1.0)
 
 
 def match_columns(
@@ -94,24 +94,22 @@ def r2(true: ArrayLike, learned: ArrayLike) -> float:
     concepts were separated. Learned columns may be constant or linearly dependent; a constant true
     column has no variance to explain and scores 1, as in scikit-learn.
     """
-    true_columns, learned_columns = _paired(true, learned)
-    # 0 is a constant column; 1 and 3 are ranges whose squares are 0 or infinite.
-    if np.isin(np.digitize(np.ptp(true_columns, axis=0), [5e-324, 1e-150, 1e150]), [1, 3]).any():
-        raise ValueError("true has a column whose range no float holds when squared: rescale it")
-    target = true_columns - true_columns.mean(axis=0)
-    design = _standardised(learned_columns)
+    true_columns, learned_columns = paired_samples(true, learned)
+    target, design = standardised(true_columns), standardised(learned_columns)
     solution, *_ = np.linalg.lstsq(design, target, rcond=None)
     residual = target - design @ solution
-    varies = np.ptp(true_columns, axis=0) > 0
-    scores = np.ones(true_columns.shape[1])
-    scores[varies] -= (
-        np.square(residual).sum(axis=0)[varies] / np.square(target).sum(axis=0)[varies]
-    )
-    return float(scores.mean())
+    return float(1 - np.square(residual).sum(axis=0).mean())  # each target has length 1, or 0
 
 
-def _paired(true: ArrayLike, learned: ArrayLike) -> tuple[Array, Array]:
-    """Check both arrays and that their rows can be the same samples."""
+def paired_samples(true: ArrayLike, learned: ArrayLike) -> tuple[Array, Array]:
+    """Return both arrays as finite floats (samples, columns), checked to have the same samples.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an array holds no real numbers, is masked, NaN or infinite somewhere, has fewer than two
+        samples or no column, or the numbers of samples differ.
+    """
     true_columns = _columns(true, "true")
     learned_columns = _columns(learned, "learned")
     if len(true_columns) != len(learned_columns):
@@ -134,8 +132,11 @@ def _columns(values: ArrayLike, name: str) -> Array:
     return array
 
 
-def _standardised(columns: Array) -> Array:
-    """Centre the columns and give them unit length; a constant column becomes zeros."""
+def standardised(columns: Array) -> Array:
+    """Return columns (samples, k) of mean 0 and length 1, whatever their origin and scale.
+
+    A constant column becomes zeros.
+    """
     # Dividing by the range first keeps squares of very large or small values finite.
     spread = np.ptp(columns, axis=0)
     constant = spread == 0

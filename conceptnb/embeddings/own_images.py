@@ -1,7 +1,7 @@
 """A folder of images with labels -> concept directions in any embedding (Appendix D)."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
@@ -10,21 +10,27 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 from scipy.stats.contingency import association
 from sklearn.decomposition import PCA
 
-from conceptnb.common.table_files import read_table, require_columns
+from conceptnb.common.table_files import read_table, reads_as_missing, require_columns
 from conceptnb.common.validation import Array, as_count, as_points
 from conceptnb.embeddings.directions.estimator import ConceptDirections
+from conceptnb.embeddings.directions.evaluation import Reading
 from conceptnb.embeddings.directions.factor_report import FactorReport, report_factors
+from conceptnb.embeddings.image_files import Images, read_image
 
-Images = NDArray[np.uint8]
 Embed = Callable[[NDArray[Any]], Array]
 
 _FEWEST_IMAGES = 4  # that a value needs, so that both halves have some
+_BY_CHANCE, _LITTLE = 0.05, 0.2
+"""Share of random orders of labels that count as no reading, and of the way from chance to 1 that
+the interval has to exclude before "not read" is said. Chapter 19 shows how often it is false."""
+_SHALLOW = 1 / 16
+"""Share of the range of 16 bits that some image has to exceed."""
 SHRINKAGE = 0.05  # own folders are small: pull covariances further to the average
 
 
@@ -55,13 +61,15 @@ def read_images(
     -------
     images : uint8 ndarray of shape (images, height, width, 3)
     labels : DataFrame
-        A row for each image: its labels, a column of text for each factor, or its name.
+        A row for each image: its labels, a column of text for each factor, or its name. What was
+        done to images is said in ``labels.attrs["notes"]``.
 
     Raises
     ------
     ValueError
-        If a file is missing or no image, sizes are mixed, a label is missing, or a factor takes
-        one value only or has a value of very few images; names file, column and row.
+        If a file is missing or no image, or of a mode whose white is unknown (float, 32 bits),
+        sizes are mixed, a label is missing, or a factor takes one value only or has a value of very
+        few images; names file, column and row.
     """
     if size is not None:
         as_count(size, "size")
@@ -85,9 +93,13 @@ def read_images(
             "image"
         )
     found: list[Images] = []
+    transparent, deepest = 0, list[float]()
     for row, name in zip(table.index + 2, table[column], strict=True):
         where = str(folder) if labels is None else f"{labels}, row {row}"
-        found.append(_read_image(Path(folder) / name, where, size))
+        image = read_image(Path(folder) / name, where, size)
+        found.append(image.pixels)
+        transparent += image.transparent
+        deepest += [] if image.deepest is None else [image.deepest]
         if found[-1].shape != found[0].shape:
             sizes = [f"{image.shape[1]} x {image.shape[0]}" for image in (found[0], found[-1])]
             raise ValueError(
@@ -96,6 +108,14 @@ def read_images(
             )
     if not found:
         raise ValueError(f"{folder} holds no images")
+    if deepest and max(deepest) < _SHALLOW:
+        raise ValueError(
+            f"{source}: no image of 16 bits uses more than {max(deepest):.1%} of its range, so 8 "
+            "bits would hold few of its shades: stretch all of them by one factor"
+        )
+    chosen = chosen.copy()
+    if transparent:
+        chosen.attrs["notes"] = [f"{transparent} images are transparent: drawn on white."]
     return np.stack(found), chosen
 
 
@@ -123,6 +143,7 @@ def save_directions(
     }
     about = {"classes": json.dumps(classes), "columns": json.dumps(columns)}
     save_file(arrays, str(path), about)
+    Path(path).chmod(0o644)
 
 
 def load_directions(path: str | Path) -> dict[str, ConceptDirections]:
@@ -148,46 +169,45 @@ def load_directions(path: str | Path) -> dict[str, ConceptDirections]:
 
 
 def refuse_labels(labels: pd.DataFrame, where: str = "labels, ") -> None:
-    """Refuse labels, a column for each factor, that are missing, of one value, or of too many."""
+    """Refuse labels, a column for each factor, that are missing, of one value, or of too many.
+
+    All columns that do not do are named at once, each with its row and the way out.
+    """
     if not len(labels.columns):
         raise ValueError(f"{where}no column of labels is left")
-    for name, column in labels.items():
-        cells, here = column.astype(str), f"{where}column {name!r}"
-        if (empty := np.flatnonzero(cells.to_numpy() == "")).size:
-            raise ValueError(
-                f"{here}, row {column.index[empty[0]] + 2}: the label is missing; remove the row"
-            )
-        counts = cells.value_counts()
-        if len(counts) == 1:
-            raise ValueError(
-                f"{here}: all rows have the value {counts.index[0]!r}. A direction needs two "
-                "values or more; leave the column out with factors=[...]"
-            )
-        if counts.min() < _FEWEST_IMAGES:
-            raise ValueError(
-                f"{here}: the value {counts.idxmin()!r} has {counts.min()} rows, and needs "
-                f"{_FEWEST_IMAGES}. If the column holds measurements, put them into a few classes "
-                "first"
-            )
+    faults = [f"{where}{said}" for name, cells in labels.items() if (said := _fault(name, cells))]
+    if faults:
+        raise ValueError("; ".join(faults))
 
 
-def _read_image(path: Path, where: str, size: int | None) -> Images:
-    """Return one image as 8-bit RGB, turned as its EXIF says; transparency is dropped."""
-    if not path.is_file():
-        raise ValueError(f"{where}: there is no file {path}; is `folder` the right one?")
-    try:
-        with Image.open(path) as image:
-            frames = getattr(image, "n_frames", 1)
-            upright = ImageOps.exif_transpose(image).convert("RGB")
-    except (OSError, SyntaxError, UnidentifiedImageError) as error:
-        raise ValueError(
-            f"{where}: {path} cannot be read as an image ({type(error).__name__}). Open it in a "
-            "viewer and save it again, as PNG or JPEG"
-        ) from None
-    if frames > 1:
-        raise ValueError(f"{where}: {path} has {frames} frames: save the one that is meant as PNG")
-    fitted = upright if size is None else ImageOps.fit(upright, (size, size))
-    return np.asarray(fitted)
+def _fault(name: Hashable, column: pd.Series) -> str:
+    """Return what is wrong with the labels of a factor, or nothing."""
+    cells, here = column.astype(str), f"column {name!r}"
+    missing = column.isna().to_numpy() | cells.map(reads_as_missing).to_numpy()
+    if missing.any():
+        row = int(missing.argmax())
+        return (
+            f"{here}, row {column.index[row] + 2}: the label is missing ({cells.iloc[row]!r}), as "
+            f"in {missing.sum()} rows; remove the row, or give the value another name"
+        )
+    counts = cells.value_counts()
+    if len(counts) == 1:
+        return (
+            f"{here}: all rows have the value {counts.index[0]!r}. A direction needs two values or "
+            "more; leave the column out with factors=[...]"
+        )
+    if len(counts) > max(len(cells) / 2, _FEWEST_IMAGES):
+        return (
+            f"{here}: {len(counts)} values in {len(cells)} rows, such as {counts.idxmin()!r}. It "
+            "looks like an identifier: name the columns to learn (--factors, factors=[...]); of "
+            "measurements, put them into a few classes first"
+        )
+    if counts.min() < _FEWEST_IMAGES:
+        return (
+            f"{here}: the value {counts.idxmin()!r} has {counts.min()} rows, and needs "
+            f"{_FEWEST_IMAGES}. If the column holds measurements, put them into a few classes first"
+        )
+    return ""
 
 
 def fit_pixel_components(images: Images, n_components: int = 30) -> tuple[PCA, Array]:
@@ -213,7 +233,12 @@ class DirectionReport:
     warnings: list[str] = field(default_factory=list)
 
     def summary(self) -> pd.DataFrame:
-        """Return a row for each factor: values, accuracy beside chance and control, η²."""
+        """Return a row for each factor: values, accuracy beside chance, test, η².
+
+        The accuracy is the share of rows, and chance that of the most frequent value; the balanced
+        one counts all values alike. Of random orders of the labels, `shuffled labels` is the mean
+        accuracy, and `p` the share that are read as well as the true one.
+        """
         return pd.DataFrame(
             {
                 "factor": name,
@@ -222,6 +247,8 @@ class DirectionReport:
                 "accuracy": round(found.accuracy, 3),
                 "chance": round(found.chance, 3),
                 "shuffled labels": round(found.accuracy_shuffled, 3),
+                "balanced": round(found.reading.accuracy, 3),
+                "p": round(found.reading.p_value, 4),
                 "η²": round(found.eta2, 3),
             }
             for name, found in self.factors.items()
@@ -254,7 +281,9 @@ def learn_directions(
     if len(Z) != len(images):
         raise ValueError(f"embed returned {len(Z)} rows for {len(images)} images")
     values = {str(name): column.to_numpy(dtype=str) for name, column in labels.items()}
-    factors = report_factors(Z, values, np.random.default_rng(seed), shrinkage=SHRINKAGE)
+    factors = report_factors(
+        Z, values, np.random.default_rng(seed), shrinkage=SHRINKAGE, standardise=True
+    )
     for name, found in factors.items():
         if lost := {*values[name].tolist()} - {*found.labels.tolist()}:
             raise ValueError(f"{name}={lost}: no image of it in the half that judges; change seed")
@@ -270,17 +299,11 @@ def _warnings(
             "noise. Use fewer dimensions or more images."
         )
     for name, found in factors.items():
-        # Three standard errors of a share, so that luck does not pass for knowledge.
-        luck = 3 * np.sqrt(found.chance * (1 - found.chance) / len(found.labels))
-        control = max(found.chance, found.accuracy_shuffled)
-        if found.accuracy < control + luck:
-            yield (
-                f"{name!r} is not read better than by chance ({found.accuracy:.2f} against "
-                f"{control:.2f}): this embedding does not show it linearly."
-            )
+        yield from _about_reading(name, found.reading, len(found.labels))
         fewest = labels[name].value_counts()
         if fewest.min() < 30:
             yield f"{name!r} = {fewest.idxmin()!r} has {fewest.min()} images only."
+    yield from labels.attrs.get("notes", [])
     for one, other in combinations(labels.columns, 2):
         counts = pd.crosstab(labels[one], labels[other]).to_numpy()
         if (strength := association(counts, method="cramer")) > 0.5:
@@ -288,3 +311,21 @@ def _warnings(
                 f"{one!r} and {other!r} go together in this folder (Cramér's V "
                 f"{strength:.2f}): a direction for one reads the other. Balance the images."
             )
+
+
+def _about_reading(name: str, found: Reading, rows: int) -> Iterator[str]:
+    """Yield that a factor is not read, if the rows can tell, and else that they cannot."""
+    if found.p_value < _BY_CHANCE:
+        return
+    said = f"balanced accuracy {found.accuracy:.2f}, by guessing {found.chance:.2f}, p"
+    said += f" = {found.p_value:.2f}"
+    if found.highest < found.chance + _LITTLE * (1 - found.chance):
+        yield (
+            f"{name!r} is not read better than by chance ({said}, and below {found.highest:.2f} "
+            "with 95 % confidence): this embedding does not show it linearly."
+        )
+    else:
+        yield (
+            f"{name!r}: {rows} judged rows are too few to tell whether it is read ({said}; up to "
+            f"{found.highest:.2f} is possible). Label more rows, or of rare values more."
+        )

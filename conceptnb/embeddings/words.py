@@ -269,7 +269,7 @@ def _compare(
     if (lost := np.setdiff1d(values, np.intersect1d(a, b))).size:
         raise ValueError(f"{factor}={str(lost[0])!r} is not in both halves: give more images of it")
     learned = proper_concept(A, a, rng, shrinkage=shrinkage)
-    atom = ConceptDirections(shrinkage=shrinkage).fit(A, a)
+    atom = ConceptDirections(shrinkage=shrinkage, standardise=False).fit(A, a)
     i, j = np.triu_indices(len(values), 1)
     own, means = concept.points[np.argsort(concept.values)], value_means(A, a)
     spoken, seen = own[j] - own[i], unit(means[j] - means[i])

@@ -1,12 +1,11 @@
 """A table of environments -> learned concepts, checks, and warnings (Problem 1, Appendix F)."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import KDTree
 from scipy.stats import chi2
@@ -14,20 +13,17 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 
+from conceptnb.common.coordinates import Coordinates, refuse_sizes
 from conceptnb.common.fit_choices import as_components, as_shrinkage
 from conceptnb.common.table_checks import looks_like_index, refuse_environments
 from conceptnb.common.table_files import numbers, read_table, reads_as_missing, require_columns
 from conceptnb.common.validation import Array, as_points
 from conceptnb.core.scores import match_columns
-from conceptnb.learning.encoders import LinearEncoder
 from conceptnb.learning.learner import ConceptLearner
-from conceptnb.learning.model import Whitening
 
 _NINES = 10.0 ** np.arange(2, 8) - 1  # 99, 999 and so on, the usual codes for missing values
 _FAR, _OUTSIDE = 0.1, 0.15
 """Shares of an environment's rows far from the base, or outside its range, that are let pass."""
-_LARGEST, _FAR_FROM_ZERO = 1e100, 1_000_000
-"""A number whose square can be summed, and how many standard deviations single precision allows."""
 _ONE_VALUATION = 0.35
 """Standard deviations of the base within which valuations count as one."""
 _USABLE, _STEADY = 0.7, 0.9
@@ -241,7 +237,7 @@ def learn_concepts(
         If `looked_for` does not name exactly the environments of the table.
     """
     concepts, targets = _targets(table, looked_for)
-    _refuse_sizes(table)
+    refuse_sizes(table.X, table.columns)
     components = as_components(components, len(concepts), table.X.shape[1])
     shrinkage = as_shrinkage(shrinkage, encoder)
     learner = ConceptLearner(
@@ -266,27 +262,6 @@ def learn_concepts(
     return report
 
 
-def _refuse_sizes(table: EnvironmentTable) -> None:
-    """Refuse columns that networks and saved learners, of single precision, cannot hold."""
-    X, names = table.X, np.array(table.columns or range(table.X.shape[1]))
-    varies = np.ptp(X, axis=0) > 0
-    if (large := (np.abs(X) > _LARGEST).any(axis=0)).any():
-        raise ValueError(
-            f"columns {names[large].tolist()} hold up to {np.abs(X).max():g}: correct that, leave "
-            "its row out, or give the column in another unit"
-        )
-    if (small := varies & (np.ptp(X, axis=0) < 1 / _LARGEST)).any():
-        raise ValueError(
-            f"columns {names[small].tolist()} vary by less than {1 / _LARGEST:g}: give them in "
-            "another unit, or leave them out"
-        )
-    if (far := varies & (np.abs(X.mean(axis=0)) > _FAR_FROM_ZERO * X.std(axis=0))).any():
-        raise ValueError(
-            f"columns {names[far].tolist()} lie more than {_FAR_FROM_ZERO:,} standard deviations "
-            "from zero: subtract a constant from them, or leave them out"
-        )
-
-
 def _fits(
     learner: ConceptLearner,
     X: Array,
@@ -299,45 +274,21 @@ def _fits(
     All columns are all components: so no fit depends on the units of columns.
     """
     varies = np.ptp(X, axis=0) > 0
-    unit = np.where(varies, X.std(axis=0), 1.0)
-    _, size, axes = np.linalg.svd((X - X.mean(axis=0)) / unit, full_matrices=False)
+    origin, unit = X.mean(axis=0), np.where(varies, X.std(axis=0), 1.0)
+    _, size, axes = np.linalg.svd((X - origin) / unit, full_matrices=False)
     average, found = (size**2).sum() / max(varies.sum(), 1), {}
     for kept in components:
         parts, variance = axes[:kept].T, size[:kept] ** 2
-        whole = _fit_along(parts / unit[:, None], clone(learner), X, environment)
+        along = Coordinates(origin, parts / unit[:, None])
+        whole = clone(learner).fit_along(X, environment, along)
         for share in dict.fromkeys(shrinkage):
             found[kept, share] = whole
             if share:
                 factor = variance / ((1 - share) * variance + share * average)
-                weights = factor[:, None] * (parts.T @ (unit[:, None] * _directions(whole)))
-                into = parts @ weights / unit[:, None]
-                found[kept, share] = _fit_along(into, clone(learner), X, environment)
+                weights = factor[:, None] * (parts.T @ (unit[:, None] * whole.coef_.T))
+                into = Coordinates(origin, parts @ weights / unit[:, None])
+                found[kept, share] = clone(learner).fit_along(X, environment, into)
     return found
-
-
-def _fit_along(
-    axes: Array, learner: ConceptLearner, X: Array, environment: NDArray[np.intp]
-) -> ConceptLearner:
-    """Fit to X along some axes (d_x, k): what is returned takes X's columns."""
-    middle = X.mean(axis=0)
-    fitted = learner.fit((X - middle) @ axes, environment)._fit
-    inner = fitted.whitening
-    assert inner is not None
-    mean, into, back = (
-        torch.as_tensor(a).to(inner.mean) for a in (middle, axes, np.linalg.pinv(axes))
-    )
-    whitening = Whitening(mean + inner.mean @ back, into @ inner.matrix)
-    learner._fit = replace(fitted, whitening=whitening)
-    learner.n_features_in_ = X.shape[1]
-    return learner
-
-
-def _directions(learner: ConceptLearner) -> Array:
-    """Return what a linear encoder multiplies observations by, (d_x, n)."""
-    whitening, encoder = learner._fit.whitening, learner._fit.model.encoder
-    assert whitening is not None
-    assert isinstance(encoder, LinearEncoder)
-    return (whitening.matrix[0].double() @ encoder.layer.weight[0].double()).detach().numpy()
 
 
 def _targets(

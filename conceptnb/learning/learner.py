@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Self
@@ -10,12 +11,15 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from safetensors import safe_open
 from safetensors.torch import save_file
+from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from conceptnb.common.coordinates import Coordinates, refuse_sizes
 from conceptnb.common.validation import Array, as_count
 from conceptnb.learning.cluster_whitening import ClusterWhitening
 from conceptnb.learning.data import check_environment, stack
@@ -31,6 +35,12 @@ from conceptnb.learning.training import TrainingConfig
 
 class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Learn the valuations of concepts from environments (Problem 1, Appendix F).
+
+    Columns may have any unit and origin: they are standardised by the base before the fit, and
+    everything public is said in the columns that were given. Rows have no weights: where some
+    count more, give them more often. To choose parameters by cross-validation every fold needs
+    rows of every environment; scikit-learn stratifies by itself where ``cv`` is a whole number,
+    as this estimator also predicts environments (:meth:`predict`), and StratifiedKFold does.
 
     Parameters
     ----------
@@ -56,15 +66,23 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         all rows are taken to have been looked for.
     held_out : float
         Share of every environment that chooses epoch and start.
-    random_state : int
-        Fixes the order of rows and the starts.
+    random_state : int, numpy.random.Generator or None
+        Fixes the order of rows and the starts. None is another one in each fit.
 
     Attributes
     ----------
     n_environments_ : int
         Number m of concept conditional environments.
     environments_ : array of shape (m + 1,)
-        0 to m, or names: the base, then the others in the order of the alphabet.
+        0 to m, or names: the base, then the others in the order of the alphabet. `classes_` is
+        another name for them.
+    coef_ : array of shape (n_concepts, n_features_in_)
+        Of a linear encoder alone: valuations are X @ coef_.T + intercept_. A weight is per unit of
+        its column; times the column's standard deviation, weights can be compared.
+    intercept_ : array of shape (n_concepts,)
+        Which gives the base a mean valuation of about 0.
+    seed_ : int
+        Of the order of rows and the starts.
     held_out_loss_ : float
         Contrastive loss on the held-out share, in nats per row; with ``purity="estimate"``, of the
         fit that it starts from, which takes all rows as looked for.
@@ -94,7 +112,7 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         n_starts: int | None = None,
         epochs: int | None = None,
         held_out: float = 0.2,
-        random_state: int = 0,
+        random_state: int | np.random.Generator | None = 0,
     ) -> None:
         self.n_concepts = n_concepts
         self.targets = targets
@@ -107,38 +125,69 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.held_out = held_out
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, environment: ArrayLike) -> Self:
+    def fit(
+        self, X: ArrayLike, y: ArrayLike | None = None, *, environment: ArrayLike | None = None
+    ) -> Self:
         """Learn concepts from observations and the environments that they come from.
 
         Parameters
         ----------
         X : array of shape (samples, d_x)
+        y : array of shape (samples,)
+            The environments: 0 for the base distribution, 1 to m for the concept conditional
+            ones; with `base`, their names.
         environment : array of shape (samples,)
-            0 for the base distribution, 1 to m for the concept conditional environments; with
-            `base`, their names.
+            Another name for `y`.
 
         Raises
         ------
         TypeError, ValueError
-            If arguments do not fit together or an environment is too small to split.
+            If arguments do not fit together, an environment is too small to split, or there are
+            more concepts than columns.
         """
-        if environment is None:
+        given = _either(y, environment)
+        if given is None:
             raise ValueError(
                 "requires y to be passed, but the target y is None: it holds the environments"
             )
+        return self._learn(X, given, None)
+
+    def fit_along(self, X: ArrayLike, y: ArrayLike, coordinates: Coordinates) -> Self:
+        """Learn as :meth:`fit` does, in coordinates of the caller's in place of standard ones.
+
+        The fitted learner takes and explains X's own columns.
+        """
+        return self._learn(X, y, coordinates)
+
+    def _learn(self, X: ArrayLike, environment: ArrayLike, given: Coordinates | None) -> Self:
         rows: Array = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         self.environments_, labels = self._numbered(environment)
+        self.classes_ = self.environments_
         if len(labels) != len(rows):
             raise ValueError(f"environment has {len(labels)} entries for {len(rows)} rows of X")
-        as_count(self.random_state, "random_state", minimum=0)
-        recipe = self._recipe()
-        # Rows may come in any order; the split takes the last of every environment.
-        order = np.random.default_rng(self.random_state).permutation(len(rows))
-        data = stack([rows[order]], labels[order], self.targets)
         n = as_count(self.n_concepts, "n_concepts")
-        self._fit = fit(data, recipe, n_concepts=n, seeds=[self.random_state])
+        if n > rows.shape[1]:
+            raise ValueError(
+                f"n_concepts={n} is more than X can hold, whose n_features={rows.shape[1]}: ask "
+                "for as many concepts as columns, or fewer"
+            )
+        refuse_sizes(rows, getattr(self, "feature_names_in_", ()))
+        recipe = self._recipe()
+        self.seed_ = _as_seed(self.random_state)
+        self._inputs = given or Coordinates.standard(rows, labels == 0)
+        # Rows may come in any order; the split takes the last of every environment.
+        order = np.random.default_rng(self.seed_).permutation(len(rows))
+        inner = self._inputs(rows)
+        data = stack([inner[order]], labels[order], self.targets)
+        self._fit = fit(data, recipe, n_concepts=n, seeds=[self.seed_])
+        if self._fit.whitening is not None and self._fit.whitening.matrix.shape[2] < n:
+            warnings.warn(
+                f"n_concepts={n}, and X has only {self._fit.whitening.matrix.shape[2]} independent "
+                "columns in the base: some concepts are the same or mixtures of others",
+                stacklevel=3,
+            )
         if self.purity is not None:
-            self._fit_purity(rows, labels)
+            self._fit_purity(inner, labels)
         counts = np.bincount(labels)
         self.n_environments_ = len(counts) - 1
         self.held_out_loss_ = float(self._fit.held_out_loss.min())
@@ -162,7 +211,7 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             labels,
             np.asarray(self.targets),
             start,
-            np.random.default_rng(self.random_state),
+            np.random.default_rng(self.seed_),
         )
         model.encoder.start_linear(torch.as_tensor(found.W[None]))
         model.head.start(
@@ -220,7 +269,7 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return replace(recipe, **changes)
 
     def transform(self, X: ArrayLike) -> Array:
-        """Return valuations (samples, n_concepts), up to order, unit and zero (Definition 4)."""
+        """Return valuations (samples, n_concepts), up to order, scale, origin (Definition 4)."""
         return self._rows(X, "transform")
 
     def log_odds(self, X: ArrayLike) -> Array:
@@ -246,7 +295,7 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 "conceptnb.learning.standard_errors.valuation_errors"
             )
         rows: Array = validate_data(self, X, dtype=np.float64, reset=False)
-        return self._impure.valuation_errors(self._white(rows))
+        return self._impure.valuation_errors(self._white(self._inputs(rows)))
 
     def _white(self, rows: Array) -> Array:
         whitening = self._fit.whitening
@@ -255,23 +304,64 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         white: Array = whitening(x)[0].double().numpy()
         return white
 
-    def score(self, X: ArrayLike, environment: ArrayLike) -> float:
-        """Return the mean log-likelihood of the environments, in nats; higher is better.
+    def predict_proba(self, X: ArrayLike) -> Array:
+        """Return probabilities (samples, m + 1) of the environments, in the order of `classes_`.
 
         The softmax over all environments, weighted as often as they occurred in the fit.
-        No truth enters, so it may choose among learners.
         """
-        learned = self.log_odds(X)
+        return np.exp(self._log_proba(X))
+
+    def predict(self, X: ArrayLike) -> NDArray[np.generic]:
+        """Return the most probable environment of each row, shape (samples,)."""
+        likely = self._log_proba(X).argmax(axis=1)
+        return self.environments_[likely]
+
+    def score(
+        self, X: ArrayLike, y: ArrayLike | None = None, *, environment: ArrayLike | None = None
+    ) -> float:
+        """Return the mean log-likelihood of the environments, in nats; higher is better.
+
+        By :meth:`predict_proba`. No truth enters, so it may choose among learners. `environment` is
+        another name for `y`.
+        """
+        learned = self._log_proba(X)
         known = self.environments_
-        own = _names(environment) if known.dtype.kind == "U" else np.asarray(environment)
+        given = _either(y, environment)
+        named = known.dtype.kind == "U" and given is not None
+        own = _names(given) if named else np.asarray(given)
         if own.ndim != 1 or own.dtype.kind not in "iuU":
             raise TypeError("environment must hold one integer per row, as in the fit")
         labels = _positions(own, known)
         if len(labels) != len(learned):
             raise ValueError(f"environment has {len(labels)} entries for {len(learned)} rows of X")
-        odds = np.column_stack([np.zeros(len(labels)), learned]) + self._log_prior
-        total = np.logaddexp.reduce(odds, axis=1)
-        return float((odds[np.arange(len(labels)), labels] - total).mean())
+        return float(learned[np.arange(len(labels)), labels].mean())
+
+    def _log_proba(self, X: ArrayLike) -> Array:
+        odds = self.log_odds(X)
+        return log_softmax(np.column_stack([np.zeros(len(odds)), odds]) + self._log_prior, axis=1)
+
+    @property
+    def coef_(self) -> Array:
+        """Return the weights of the columns, (n_concepts, n_features_in_), of a linear encoder."""
+        return self._affine()[0]
+
+    @property
+    def intercept_(self) -> Array:
+        """Return what is added to the weighted columns, (n_concepts,), of a linear encoder."""
+        return self._affine()[1]
+
+    def _affine(self) -> tuple[Array, Array]:
+        encoder = self._fit.model.encoder if hasattr(self, "_fit") else None
+        if not isinstance(encoder, LinearEncoder):
+            raise AttributeError(
+                "coef_ and intercept_ are those of a fitted learner with encoder='linear'"
+            )
+        weights, shift = encoder.layer.weight[0].detach().double(), 0.0
+        if self._fit.whitening is not None:
+            weights = self._fit.whitening.matrix[0].double() @ weights
+            shift = (self._fit.whitening.mean[0].double() @ weights).numpy()[0]
+        coef: Array = self._inputs.weights(weights.numpy()).T
+        return coef, -coef @ self._inputs.origin - shift
 
     def save(self, path: str | Path) -> None:
         """Write the fitted learner as safetensors: arrays and parameters, no code."""
@@ -289,7 +379,11 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 f"impure.{k}": torch.tensor(np.ascontiguousarray(v))
                 for k, v in asdict(self._impure).items()
             }
+        tensors["inputs.origin"] = torch.as_tensor(self._inputs.origin)
+        tensors["inputs.axes"] = torch.as_tensor(self._inputs.axes).contiguous()
         parameters = self.get_params()
+        if not isinstance(parameters["random_state"], int | None):
+            parameters["random_state"] = self.seed_
         if self.targets is not None:
             parameters["targets"] = np.asarray(self.targets).astype(int).tolist()
         for name, value in parameters.items():
@@ -298,10 +392,12 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             "parameters": parameters,
             "columns": getattr(self, "feature_names_in_", np.empty(0)).tolist(),
             "environments": self.environments_.tolist(),
+            "seed": self.seed_,
             "recipe": asdict(self._fit.recipe),
             "held_out_loss": self.held_out_loss_,
         }
         save_file(tensors, path, metadata={"conceptnb": json.dumps(state)})
+        Path(path).chmod(0o644)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -320,7 +416,10 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
         buffers = part("whitening")
         whitening = Whitening(buffers.pop("mean"), buffers.pop("matrix"))
-        learner.n_features_in_, inputs = whitening.matrix.shape[1:]
+        columns, inputs = whitening.matrix.shape[1:]
+        given = part("inputs") or {"origin": torch.zeros(columns), "axes": torch.ones(columns)}
+        learner._inputs = Coordinates(given["origin"].numpy(), given["axes"].numpy())
+        learner.n_features_in_ = len(learner._inputs.origin)
         if state.get("columns"):
             learner.feature_names_in_ = np.array(state["columns"], dtype=object)
         if buffers:
@@ -329,6 +428,7 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         learner._log_prior = tensors["log_prior"].numpy()
         learner.n_environments_ = m = len(learner._log_prior) - 1
         learner.environments_ = np.array(state.get("environments", range(m + 1)))
+        learner.classes_, learner.seed_ = learner.environments_, state.get("seed", 0)
         training = TrainingConfig(**state["recipe"].pop("training"))
         recipe = Recipe(**state["recipe"], training=training)
         targets = learner.targets
@@ -348,7 +448,7 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _rows(self, X: ArrayLike, method: str) -> Array:
         check_is_fitted(self)
         rows: Array = validate_data(self, X, dtype=np.float64, reset=False)
-        return getattr(self._fit, method)([rows])[0]
+        return getattr(self._fit, method)([self._inputs(rows)])[0]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_fit")
@@ -356,7 +456,29 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
+        tags.estimator_type = "classifier"  # so that folds are stratified by environment
+        tags.classifier_tags = ClassifierTags(poor_score=True)  # it is no end in itself
         return tags
+
+
+def _either(y: ArrayLike | None, environment: ArrayLike | None) -> ArrayLike | None:
+    """Return the environments by either of their names."""
+    if y is not None and environment is not None:
+        raise TypeError("y and environment are two names for one argument: give it once")
+    return environment if y is None else y
+
+
+def _as_seed(random_state: object) -> int:
+    if random_state is None:
+        random_state = np.random.default_rng()
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31))
+    if not isinstance(random_state, int | np.integer) or isinstance(random_state, bool):
+        raise TypeError(
+            "random_state must be an integer, a numpy.random.Generator or None, got "
+            f"{type(random_state).__name__}"
+        )
+    return as_count(int(random_state), "random_state", minimum=0)
 
 
 def _names(environment: ArrayLike) -> np.ndarray:

@@ -61,7 +61,7 @@ def valuation_errors(report: ConceptReport, X: ArrayLike | None = None) -> Array
 
     def white(rows: Array) -> Array:
         mean, matrix = (a[0].double() for a in (whitening.mean, whitening.matrix))
-        return ((torch.as_tensor(rows) - mean) @ matrix).numpy()
+        return ((torch.as_tensor(learner._inputs(rows)) - mean) @ matrix).numpy()
 
     gamma, alpha = (a[0].detach().double().numpy() for a in (head.gamma, head.alpha))
     some = np.random.default_rng(0).permutation(rows)[:_MOST]

@@ -13,11 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import gaussian_kde
+from sklearn.base import clone
 from sklearn.decomposition import PCA, FastICA, MiniBatchDictionaryLearning
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import ParameterGrid
 from sklearn.preprocessing import FunctionTransformer
 
+from conceptnb.common.coordinates import Coordinates
 from conceptnb.common.validation import Array, as_points
 from conceptnb.embeddings.directions.estimator import ConceptDirections
 from conceptnb.embeddings.directions.evaluation import separation
@@ -186,7 +188,8 @@ def _fit(
     seed, size, fitted = setting["start"], white.shape[1], FunctionTransformer()
     match method:
         case "labels":
-            fits = [ConceptDirections().fit(white, values) for values in (labels or {}).values()]
+            unscaled = ConceptDirections(standardise=False)
+            fits = [clone(unscaled).fit(white, values) for values in (labels or {}).values()]
             W = np.array([fit.directions_[0] for fit in fits]).T
             fitted = FunctionTransformer(lambda white: white @ W)
         case "environments":
@@ -229,7 +232,8 @@ def _fit_environments(
             rows.append(np.sort(np.concatenate([chosen, others])))
             environment.append(np.full(len(rows[-1]), len(targets)))
     learner = ConceptLearner(len(labels), targets=targets, encoder="linear", random_state=seed)
-    return learner.fit(white[np.concatenate(rows)], np.concatenate(environment))
+    raw = Coordinates.raw(white.shape[1])
+    return learner.fit_along(white[np.concatenate(rows)], np.concatenate(environment), raw)
 
 
 def _seed(rng: np.random.Generator) -> int:

@@ -97,7 +97,8 @@ def _agreement(pair: list[Array], values: NDArray[np.intp]) -> Row:
         for Z in pair:
             rng = np.random.default_rng(2)
             k = directions.spanned_dimensions(Z[train], values[train], rng, share=cut).chosen
-            concept = directions.ConceptDirections(n_components=k).fit(Z[train], values[train])
+            concept = directions.ConceptDirections(n_components=k, standardise=False)
+            concept.fit(Z[train], values[train])
             found.append(concept.transform(Z[test]))
             scores.append(float(concept.score(Z[test], values[test])))
         row[f"dimensions_{cut}"] = [V.shape[1] for V in found]

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from sklearn.decomposition import PCA
 
+from conceptnb.common.coordinates import Coordinates
 from conceptnb.common.validation import Array
 from conceptnb.core.design import EnvironmentDesign
 from conceptnb.core.distributions import log_acceptance
@@ -159,7 +160,7 @@ def _run(seed: int, scene: str, rows: int, data: str, labels: str = "true") -> l
     kind: Any = "linear" if scene == next(iter(_SCENES)) else "mlp"
     learner = ConceptLearner(n, targets=design.M > 0, encoder=kind, random_state=seed)
     codes = {
-        "concepts": learner.fit(X, environment).transform(unseen),
+        "concepts": learner.fit_along(X, environment, Coordinates.raw(kept)).transform(unseen),
         "supervised": Supervised(kind, seed=seed).fit(X, environment, Z[train]).transform(unseen),
         "random projection": RandomProjection(n, seed=seed).fit(X, environment).transform(unseen),
     }

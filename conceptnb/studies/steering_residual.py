@@ -34,7 +34,7 @@ _UNSTEERED, _OURS, _REVERSED = "not steered", "offset v", "reversed"
 
 def _offsets(states: Array, true: np.ndarray, rng: np.random.Generator) -> dict[str, Array]:
     """Return offsets (hidden size,) by name, of states (rows, hidden size) of answers."""
-    fitted = ConceptDirections(shrinkage=_SHRINKAGE).fit(states, true)
+    fitted = ConceptDirections(shrinkage=_SHRINKAGE, standardise=False).fit(states, true)
     concept, covariance = fitted.concept(True), np.cov(states.T)
     delta = concept.b - fitted.concept(False).b
     root = np.linalg.cholesky(covariance)

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from conceptnb.core.disentanglement import (
     chance_mcc,
@@ -76,3 +78,49 @@ def test_one_common_cause_under_correlation_has_a_high_mcc():
     code = np.repeat(true.mean(axis=1, keepdims=True), n, axis=1)
     expected = np.sqrt((1 + (n - 1) * rho) / n)
     assert mcc(true, code) == pytest.approx(expected, abs=0.005)
+
+
+SCORES = {
+    "r2": r2,
+    "mcc": mcc,
+    "spearman": lambda t, h: mcc(t, h, "spearman"),
+    "coverage": coverage_mcc,
+    "cross-fitted r2": lambda t, h: cross_fitted_r2(t, h, rng()),
+    "cross-fitted mcc": lambda t, h: cross_fitted_mcc(t, h, rng()),
+    "chance": lambda t, h: chance_mcc(t, h, rng()),
+    "dci": lambda t, h: list(vars(dci(t, h, rng())).values()),
+}
+POWERS = st.lists(st.integers(-9, 9), min_size=3, max_size=3)
+
+
+@given(
+    POWERS, POWERS, st.lists(st.integers(-9, 6), min_size=3, max_size=3), st.sampled_from([1, -1])
+)
+@settings(max_examples=15, deadline=None)
+def test_no_score_depends_on_scale_or_origin(of_true, of_learned, origin, sign):
+    """An origin of 1e6 standard deviations leaves ten digits, to which all scores agree."""
+    true = rng().normal(size=(80, 3))
+    learned = true @ np.array([[2, 0.3, 0], [0, -1, 0.2], [0.1, 0, 0.5]]) + 0.1
+    learned += 0.3 * np.random.default_rng(1).normal(size=learned.shape)
+    one = (true + sign * 10.0 ** np.array(origin)) * 10.0 ** np.array(of_true)
+    other = (learned - 10.0 ** np.array(origin[::-1])) * 10.0 ** np.array(of_learned)
+    for name, score in SCORES.items():
+        near = 0.05 if name == "dci" else 1e-6  # trees break ties of small nodes by rounding
+        np.testing.assert_allclose(score(one, other), score(true, learned), atol=near, err_msg=name)
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_every_score_checks_its_rows_and_refuses_masks(name):
+    true = rng().normal(size=(40, 3))
+    for one, other in ((true, true[:30]), (true[:30], true)):
+        with pytest.raises(ValueError, match=r"has \d+ samples and learned has"):
+            SCORES[name](one, other)
+    masked = np.ma.masked_array(np.where(true > 1.5, 1e20, true), true > 1.5)
+    with pytest.raises(ValueError, match=r"learned holds .* masked entries"):
+        SCORES[name](true, masked)
+    assert SCORES[name](true, np.ma.masked_array(true)) == SCORES[name](true, true)
+
+
+def test_too_few_samples_for_halves_are_refused():
+    with pytest.raises(ValueError, match="true has 3 samples; dci needs 4"):
+        dci(np.eye(3)[:, :1], np.eye(3)[:, :1], rng())

@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -489,7 +491,6 @@ def test_probabilities_do_not_depend_on_the_zero_or_the_scale():
 
 
 EXPECTED_FAILURES = {
-    "check_fit_score_takes_y": "the arguments of fit are called Z and labels",
     "check_classifiers_one_label": "a direction needs two values, and one value is refused",
     "check_fit2d_1sample": "one sample has one value, which is refused as such",
     "check_classifiers_train": "one dimension does not tell three groups in a plane apart",
@@ -519,3 +520,58 @@ def test_continuous_labels_are_refused_and_valuations_get_names():
         cd.ConceptDirections().predict(Z)
     named = cd.ConceptDirections().set_output(transform="pandas").fit(Z, labels)
     assert list(named.transform(Z)) == ["conceptdirections0"]
+
+
+POWERS = st.lists(st.integers(-9, 9), min_size=5, max_size=5)
+
+
+@pytest.mark.parametrize("method", [m for m in cd.METHODS if m != "paper"])
+@given(POWERS, st.lists(st.integers(-9, 8), min_size=5, max_size=5))
+@settings(max_examples=15, deadline=None)
+def test_directions_depend_on_no_column_s_unit_or_origin(method, powers, origins):
+    """The paper's method alone has a penalty on raw coordinates, as its docstring says."""
+    Z, labels = embedding(200, 5, 3, seed=5)
+    estimator = cd.ConceptDirections(method, 1 + (method == "circular"), shrinkage=0.05)
+    expected = estimator.fit(Z, labels).predict_proba(Z)
+    weights = estimator.directions_
+    unit = 10.0 ** np.array(powers)
+    moved = (Z + 10.0 ** np.array(origins)) * unit
+    np.testing.assert_allclose(estimator.fit(moved, labels).predict_proba(moved), expected, atol=1e-4)
+    np.testing.assert_allclose(estimator.coef_ * unit, weights, atol=1e-4 * np.abs(weights).max())
+    np.testing.assert_array_equal(
+        estimator.predict(moved), estimator.classes_[estimator.predict_proba(moved).argmax(axis=1)]
+    )
+
+
+def test_regressions_are_those_of_the_given_columns_and_of_the_last_fit():
+    Z, labels = embedding(200, 4, 3, seed=6)
+    estimator = cd.ConceptDirections("pairwise").fit(Z, labels)
+    moved = cd.ConceptDirections("pairwise").fit(Z * 1e3 + 5, labels)
+    one, other = estimator.regressions_, moved.regressions_
+    np.testing.assert_allclose(other.coefficients * 1e3, one.coefficients, rtol=1e-4)
+    np.testing.assert_allclose(
+        (Z * 1e3 + 5) @ other.coefficients.T + other.intercepts,
+        Z @ one.coefficients.T + one.intercepts, atol=1e-4,
+    )  # fmt: skip
+    assert not hasattr(estimator.set_params(method="ordinal").fit(Z, labels), "regressions_")
+
+
+def test_the_share_of_orders_that_are_read_as_well_is_that_of_all_orders():
+    """Against every order of six labels; and it is uniform where there is nothing to read."""
+    labels, read = np.array(list("aabbbb")), np.array(list("aabbab"))
+    orders = {tuple(order) for order in itertools.permutations(labels)}
+
+    def balanced(own):
+        return np.mean([np.mean(read[np.array(own) == v] == v) for v in "ab"])
+
+    exact = np.mean([balanced(order) >= balanced(labels) - 1e-12 for order in orders])
+    found = cd.held_out_reading(read, labels, np.random.default_rng(0), draws=20_000)
+    assert found.p_value == pytest.approx(exact, abs=0.01)
+    assert (found.accuracy, found.chance) == (balanced(labels), 0.5)
+    rng = np.random.default_rng(1)
+    p = [
+        cd.held_out_reading(rng.integers(0, 3, 90), rng.integers(0, 3, 90), rng, 400).p_value
+        for _ in range(300)
+    ]
+    assert abs(np.mean(np.array(p) < 0.05) - 0.05) < 0.035
+    assert abs(np.mean(p) - 0.5) < 0.06

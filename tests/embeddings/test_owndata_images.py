@@ -11,10 +11,12 @@ from PIL import Image
 
 from conceptnb import plotting
 from conceptnb.core import example_data as examples
+from conceptnb.embeddings.image_files import read_image
 from conceptnb.embeddings.own_images import (
     learn_directions,
     pixel_components,
     read_images,
+    refuse_labels,
 )
 
 TEMPLATE = Path(__file__).resolve().parents[2] / "book/templates/my_images.py"
@@ -205,3 +207,111 @@ def test_the_template_runs(tmp_path, monkeypatch, capsys):
     runpy.run_path(str(TEMPLATE), run_name="__main__")
     assert "ripeness" in capsys.readouterr().out
     assert (tmp_path / "directions.png").is_file()
+
+
+GREY = np.linspace(0, 1, 36).reshape(6, 6)
+MODES = ["1", "L", "P", "RGB", "RGBA", "CMYK", "YCbCr", "LAB", "HSV", "F", "I", "LA", "PA", "RGBX", "RGBa",
+         "La", "I;16", "I;16L", "I;16B"]  # fmt: skip
+UNKNOWN = {"F": "float", "I": "32-bit", "LAB": "CIELAB"}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_images_of_every_mode_are_read_rightly_or_refused_by_its_name(mode, tmp_path):
+    """Of all modes that Pillow knows and can make of grey; files that keep the mode."""
+    picture = Image.fromarray((255 * GREY).astype(np.uint8))
+    sixteen = mode.startswith("I;16")
+    image = Image.fromarray((65535 * GREY).astype(np.uint16)) if sixteen else picture
+    if mode == "LAB":
+        image = Image.merge("LAB", [picture] * 3)
+    elif not sixteen and mode != picture.mode:
+        image = image.convert("RGBA" if mode in ("RGBa", "La") else "RGB").convert(mode) if (
+            mode in ("HSV", "YCbCr", "CMYK", "RGBa", "PA")) else image.convert(
+            "LA" if mode == "La" else mode)  # fmt: skip
+    path = tmp_path / "x.tif"
+    try:
+        image.save(path)
+    except (OSError, KeyError):
+        path = tmp_path / "x.png"  # which PA, HSV and others become before they can be saved
+        image.convert("RGBA" if "A" in mode.upper() else "RGB").save(path)
+    with Image.open(path) as kept:
+        refused = UNKNOWN.get(kept.mode)
+    if refused:
+        with pytest.raises(ValueError, match=rf"here: .*{refused} pixels \(mode"):
+            read_image(path, "here")
+        return
+    found = read_image(path, "here").pixels
+    expected = np.where(GREY > 0.5, 255, 0) if mode == "1" else 255 * GREY
+    near = 128 if mode == "1" else 3
+    assert np.abs(found.astype(float) - expected[..., None]).max() <= near
+    assert found.shape == (6, 6, 3)
+
+
+def test_grey_of_many_bits_keeps_its_upper_ones_and_shallow_folders_are_refused(tmp_path):
+    labels = pd.DataFrame({"file": [f"{k}.png" for k in range(8)], "odd": list("abababab")})
+    labels.to_csv(tmp_path / "labels.csv", index=False)
+    rng = np.random.default_rng(0)
+    pixels = rng.integers(2000, 20000, size=(8, 5, 5)) + 40000 * (np.arange(8) % 2)[:, None, None]
+    for k in range(8):  # the dark ones alone would do, too: one image of the folder is bright
+        Image.fromarray((pixels[k] // (1 + 9 * (k == 0))).astype(np.uint16)).save(tmp_path / f"{k}.png")
+    images, _ = read_images(tmp_path, tmp_path / "labels.csv")
+    np.testing.assert_array_equal(images[1:, ..., 0], pixels[1:] >> 8)
+    for k in range(8):  # 12 bits in files of 16
+        Image.fromarray((pixels[k] >> 4).astype(np.uint16)).save(tmp_path / f"{k}.png")
+    with pytest.raises(ValueError, match=r"labels.csv: no image of 16 bits uses more than 6\.\d%"):
+        read_images(tmp_path, tmp_path / "labels.csv")
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "P", "L"])
+def test_what_is_transparent_is_drawn_on_white_and_said(mode, tmp_path):
+    """A black shape that only the alpha channel shows."""
+    alpha = Image.fromarray(np.where(GREY > 0.5, 255, 0).astype(np.uint8))
+    for k in range(8):
+        black = Image.new("RGBA", (6, 6))
+        black.putalpha(alpha)
+        file = tmp_path / f"{k}.png"
+        if mode in ("P", "L"):
+            odd = Image.fromarray(np.where(GREY > 0.5, 0, 1).astype(np.uint8))
+            if mode == "P":
+                odd = Image.fromarray(np.asarray(odd)).convert("P")
+            odd.save(file, transparency=1)
+        else:
+            black.convert(mode).save(file)
+    labels = pd.DataFrame({"file": [f"{k}.png" for k in range(8)], "odd": list("abababab")})
+    labels.to_csv(tmp_path / "labels.csv", index=False)
+    images, found = read_images(tmp_path, tmp_path / "labels.csv")
+    expected = np.broadcast_to(np.where(GREY > 0.5, 0, 255)[..., None], (6, 6, 3))
+    np.testing.assert_array_equal(images[0], expected)
+    assert found.attrs["notes"] == ["8 images are transparent: drawn on white."]
+    assert "8 images are transparent: drawn on white." in learn_directions(images, found).warnings
+
+
+@pytest.mark.parametrize("missing", ["NA", "nan", "", "N/A", None, np.nan, pd.NA])
+def test_a_missing_label_is_no_value_whatever_it_is_called(missing):
+    labels = pd.DataFrame({"sex": ["male", "female", missing] * 10, "site": ["a", "b", "c"] * 10})
+    with pytest.raises(ValueError, match=r"column 'sex', row 4: the label is missing"):
+        refuse_labels(labels)
+    both = labels.assign(id=range(30))
+    with pytest.raises(ValueError, match=r"'sex', row 4.*'id': 30 values .* an identifier"):
+        refuse_labels(both)
+
+
+def said_of(rng, rows, gap, share):
+    """Return what is said of a label of which `share` is rare, `gap` deviations apart."""
+    y = rng.permutation(rows) < max(share * rows, 8)
+    Z = rng.normal(size=(rows, 4)) * 10.0 ** rng.integers(-3, 4, 4)
+    Z[y] += gap * Z.std(axis=0) / 2
+    labels = pd.DataFrame({"ill": np.where(y, "yes", "no")})
+    try:
+        found = learn_directions(Z, labels, np.asarray, seed=int(rng.integers(1000)))
+    except ValueError:  # no row of the rare value in a half
+        return []
+    return [line for line in found.warnings if "not read" in line]
+
+
+def test_not_read_is_said_of_what_is_not_read_and_of_nothing_else():
+    rng = np.random.default_rng(0)
+    for share in (0.5, 0.05):
+        assert not any(said_of(rng, 200, 2.0, share) for _ in range(15))
+    never = [bool(said_of(rng, 600, 0.0, 0.5)) for _ in range(15)]
+    assert np.mean(never) > 0.7
+    assert not any(said_of(rng, 40, 0.0, 0.5) for _ in range(5)), "too few rows to tell"

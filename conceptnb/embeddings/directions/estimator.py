@@ -14,11 +14,11 @@ from sklearn.base import (
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
 )
-from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils.extmath import svd_flip
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from conceptnb.common.coordinates import Coordinates, refuse_sizes
 from conceptnb.common.validation import Array
 from conceptnb.core.concepts import Concept
 from conceptnb.embeddings.directions.pairwise import (
@@ -40,6 +40,10 @@ class ConceptDirections(
     The rows of `directions_` are the linear map A of a concept (Definition 1); the images of one
     value should lie near the plane A z = b, whose b is the value's row of `planes_`.
 
+    Columns may have any unit and origin: they are standardised inside, and `directions_` and
+    `planes_` are said in the columns that were given. Rows have no weights: where some count more,
+    give them more often.
+
     Parameters
     ----------
     method : {"discriminant", "pairwise", "ordinal", "circular", "paper"}
@@ -53,13 +57,17 @@ class ConceptDirections(
     C : float
         Inverse penalty of the logistic regressions.
     shrinkage : float
-        Share in [0, 1] of the average variance that is mixed into the within-class
-        covariance, for methods discriminant, ordinal and circular.
+        Share in [0, 1] of the average variance that is mixed into the within-class covariance
+        of standardised columns, for methods discriminant, ordinal and circular.
+    standardise : bool
+        False for an embedding whose coordinates have one unit in common: shrinkage and penalties
+        are then those of raw coordinates, as in Appendix D.1.
 
     Attributes
     ----------
     directions_ : (k, dimensions)
-        Rows of A, scaled by method discriminant to unit variance within values.
+        Rows of A, scaled by method discriminant to unit variance within values. `coef_` is another
+        name, as that of scikit-learn's linear models.
     planes_ : (n_values, k)
         Mean valuation of each value: the concept planes.
     variance_ : float
@@ -85,21 +93,56 @@ class ConceptDirections(
         n_components: int = 1,
         C: float = 1.0,
         shrinkage: float = 1e-3,
+        standardise: bool = True,
     ) -> None:
         self.method = method
         self.n_components = n_components
         self.C = C
         self.shrinkage = shrinkage
+        self.standardise = standardise
 
-    def fit(self, Z: ArrayLike, labels: ArrayLike) -> Self:
-        """Learn directions and planes from embeddings (samples, dimensions) and labels."""
-        points, raw = validate_data(self, Z, labels, dtype=np.float64)
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Learn directions and planes from embeddings X (samples, dimensions) and labels y.
+
+        Raises
+        ------
+        ValueError
+            If labels have one value or are no classes, a parameter does not fit the data, or a
+            column, which is named, is beyond what double precision holds.
+        """
+        points, raw = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(raw)
         self.classes_, index = np.unique(raw, return_inverse=True)
         check_labels(index, len(points))
+        refuse_sizes(points, getattr(self, "feature_names_in_", ()))
+        self._check_parameters(len(self.classes_), points.shape[1])
+        inputs = Coordinates.raw(points.shape[1])
+        if self.standardise:
+            inputs = Coordinates.standard(points, np.ones(len(points), dtype=bool))
+        inner = inputs(points)
+        if hasattr(self, "regressions_"):
+            del self.regressions_  # of an earlier fit, by another method
+        if self.method in ("pairwise", "paper"):
+            found = pairwise_regressions(inner, index, C=self.C)
+            self.regressions_ = found.of_columns(inputs)
+            if self.method == "paper":
+                A = averaged_direction(found.coefficients)[None]
+            else:
+                A = leading_directions(found.coefficients, self.n_components)
+        else:
+            A = self._from_covariances(inner, index)
+        self.directions_ = inputs.weights(A.T).T
+        valuations = points @ self.directions_.T
+        self._n_features_out = len(self.directions_)
+        self.planes_ = np.stack([valuations[index == k].mean(axis=0) for k in np.unique(index)])
+        around = inner @ A.T - (self.planes_ - inputs.origin @ self.directions_.T)[index]
+        self.variance_ = float((around**2).mean())
+        return self
+
+    def _check_parameters(self, n_values: int, dimensions: int) -> None:
+        """Raise ValueError where parameters do not fit the number of values and dimensions."""
         if self.method not in METHODS:
             raise ValueError(f"method={self.method!r} must be one of {', '.join(METHODS)}")
-        n_values, dimensions = len(self.classes_), points.shape[1]
         most = {
             "discriminant": min(n_values - 1, dimensions),
             "pairwise": min(n_values * (n_values - 1) // 2, dimensions),
@@ -117,20 +160,11 @@ class ConceptDirections(
             )
         if not 0 <= self.shrinkage <= 1:
             raise ValueError(f"shrinkage={self.shrinkage} must lie in [0, 1]")
-        if self.method in ("pairwise", "paper"):
-            self.regressions_ = pairwise_regressions(points, index, C=self.C)
-            W = self.regressions_.coefficients
-            if self.method == "paper":
-                self.directions_ = averaged_direction(W)[None]
-            else:
-                self.directions_ = leading_directions(W, self.n_components)
-        else:
-            self.directions_ = self._from_covariances(points, index)
-        valuations = points @ self.directions_.T
-        self._n_features_out = len(self.directions_)
-        self.planes_ = np.stack([valuations[index == k].mean(axis=0) for k in np.unique(index)])
-        self.variance_ = float(((valuations - self.planes_[index]) ** 2).mean())
-        return self
+
+    @property
+    def coef_(self) -> Array:
+        """Return the weights of the columns, (k, dimensions): `directions_`."""
+        return self.directions_
 
     def _from_covariances(self, points: Array, index: NDArray[np.intp]) -> Array:
         """Directions of the methods that need only class means and covariances."""
@@ -149,30 +183,33 @@ class ConceptDirections(
         _, vectors = eigh(spread.T @ spread / len(points), within, subset_by_index=last)
         return svd_flip(None, vectors.T[::-1], u_based_decision=False)[1]
 
-    def transform(self, Z: ArrayLike) -> Array:
+    def transform(self, X: ArrayLike) -> Array:
         """Valuations (samples, k) of embeddings, A z without intercept."""
         check_is_fitted(self)
-        points = validate_data(self, Z, dtype=np.float64, reset=False)
+        points = validate_data(self, X, dtype=np.float64, reset=False)
         return points @ self.directions_.T
 
-    def predict(self, Z: ArrayLike) -> NDArray[np.generic]:
+    def predict(self, X: ArrayLike) -> NDArray[np.generic]:
         """Value (samples,) whose concept plane is nearest in valuation."""
-        check_is_fitted(self)
-        return self.classes_[pairwise_distances_argmin(self.transform(Z), self.planes_)]
+        nearest = self._squares(X).argmin(axis=1)
+        return self.classes_[nearest]
 
-    def predict_proba(self, Z: ArrayLike) -> Array:
+    def predict_proba(self, X: ArrayLike) -> Array:
         """Probability (samples, n_values) of each value, in the order of `classes_`.
 
         The noise of Definition 2 is taken to be normal, of `variance_` in all dimensions, and all
         values to be equally frequent. :meth:`predict` then returns the most probable value. Where
         values do not vary at all, such as with one sample of each, the nearest plane is certain.
         """
-        gaps = self.transform(Z)[:, None] - self.planes_
-        squares = (gaps**2).sum(axis=2)
+        squares = self._squares(X)
         squares -= squares.min(axis=1, keepdims=True)
         with np.errstate(over="ignore"):  # of a share by next to nothing: that value is impossible
             exponents = squares / max(2 * self.variance_, np.finfo(float).tiny)
         return softmax(-exponents, axis=1)
+
+    def _squares(self, X: ArrayLike) -> Array:
+        """Squared distances (samples, n_values) from the planes, by differences."""
+        return ((self.transform(X)[:, None] - self.planes_) ** 2).sum(axis=2)
 
     def concept(self, value: int | str) -> Concept:
         """Return the concept A z = b of one value that occurred in training (Definition 1)."""

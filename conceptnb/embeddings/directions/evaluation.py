@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import orth
+from scipy.stats import random_table
 
-from conceptnb.common.validation import Array, as_points
+from conceptnb.common.validation import Array, as_count, as_points
 from conceptnb.embeddings.directions.pairwise import check_labels
 
 
@@ -54,6 +55,55 @@ def separation(valuations: ArrayLike, labels: ArrayLike) -> float:
         return 0.0
     shares = table.counts / table.counts.sum()
     return float(1 - (shares @ table.stds**2).sum() / total)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Whether held-out labels are read at all, whatever the shares of their values.
+
+    `accuracy` is balanced: the mean over values of the share of their rows that are read right,
+    and `chance` is that of guessing, 1 over the number of values. `p_value` is the share of random
+    orders of the labels that are read as well, `shuffled` their mean plain accuracy, and `highest`
+    the upper end of a 95 % interval of the balanced accuracy.
+    """
+
+    accuracy: float
+    chance: float
+    p_value: float
+    shuffled: float
+    highest: float
+
+
+def held_out_reading(
+    read: ArrayLike, labels: ArrayLike, rng: np.random.Generator, draws: int = 2000
+) -> Reading:
+    """Test whether what was read of held-out rows says anything of their labels.
+
+    If labels (samples,) were independent of the embeddings, any order of them would be as likely
+    beside what was `read` (samples,), whichever direction was learned: so shuffling labels of rows
+    that nothing was learned from is an exact test, and needs no further fit. (To shuffle those that
+    a direction is learned from, and to judge it by the true ones, is none: along an axis on which
+    the values differ, a direction of either sign scores far from chance.)
+    """
+    values, own = np.unique(np.asarray(labels), return_inverse=True)
+    found = np.asarray(read)
+    table = np.array([[np.sum(found[own == k] == v) for v in values] for k in range(len(values))])
+    counts, others = np.bincount(own), len(own) - table.sum()
+    columns = np.append(table.sum(axis=0), others)
+    orders = random_table(counts, columns).rvs(as_count(draws, "draws"), random_state=rng)
+    right = np.diagonal(orders, axis1=1, axis2=2)  # (draws, values)
+    accuracies = (right / counts).mean(axis=1)
+    accuracy = float((np.diagonal(table) / counts).mean())
+    share = (np.diagonal(table) + 2) / (counts + 4)  # of Agresti and Coull: never 0 or 1
+    error = np.sqrt((share * (1 - share) / (counts + 4)).sum()) / len(values)
+    as_good = int((accuracies >= accuracy - 1e-12).sum())
+    return Reading(
+        accuracy,
+        1 / len(values),
+        (1 + as_good) / (1 + draws),
+        float(right.sum(axis=1).mean() / len(own)),
+        min(float(accuracy + 1.96 * error), 1.0),
+    )
 
 
 def canonical_correlations(first: ArrayLike, second: ArrayLike) -> Array:

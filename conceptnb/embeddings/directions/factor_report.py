@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,8 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from conceptnb.common.validation import Array, as_points
 from conceptnb.embeddings.directions.estimator import ConceptDirections
 from conceptnb.embeddings.directions.evaluation import (
+    Reading,
     ValuationTable,
     half_split,
+    held_out_reading,
     separation,
     valuation_table,
 )
@@ -39,7 +42,8 @@ class FactorReport:
     accuracy_plane: float
     accuracy: float
     chance: float  # share of the most frequent value
-    accuracy_shuffled: float  # of a concept whose training labels were put in random order
+    accuracy_shuffled: float  # mean, of labels of test images in random orders
+    reading: Reading  # whether `concept` reads more than chance would
     valuations: Array  # of the test images, along `atom`
     labels: NDArray[np.generic]
     train: NDArray[np.intp]
@@ -53,6 +57,7 @@ def report_factors(
     *,
     split: Split | None = None,
     shrinkage: float = 1e-3,
+    standardise: bool = False,
 ) -> dict[str, FactorReport]:
     """Learn the directions of factors and judge them on held-out images (Appendix D).
 
@@ -69,6 +74,9 @@ def report_factors(
         Positions of training and test images; random halves by default, as in the paper's text.
     shrinkage : float
         As in `ConceptDirections`.
+    standardise : bool
+        As there. By default the coordinates of an embedding have one unit in common; True for
+        tables whose columns have units of their own.
 
     Raises
     ------
@@ -76,8 +84,9 @@ def report_factors(
         If a value of a factor has no training image.
     """
     points, seed = as_points(Z, "Z"), rng.integers(2**32)
+    as_in = {"shrinkage": shrinkage, "standardise": standardise}
     return {
-        name: _report(name, points, given, np.random.default_rng(seed), split, shrinkage)
+        name: _report(name, points, given, np.random.default_rng(seed), split, as_in)
         for name, given in labels.items()
     }
 
@@ -88,7 +97,7 @@ def _report(
     labels: ArrayLike,
     rng: np.random.Generator,
     split: Split | None,
-    shrinkage: float,
+    as_in: dict[str, Any],
 ) -> FactorReport:
     given = check_labels(labels, len(points))
     train, test = split or half_split(len(points), rng)
@@ -96,12 +105,12 @@ def _report(
     if (unseen := np.setdiff1d(values, given[train])).size:
         raise ValueError(f"{factor}={unseen[0]} has no training image; embed more images")
     A, a, B, b = points[train], given[train], points[test], given[test]
-    paper = ConceptDirections("paper").fit(A, a)
-    atom = ConceptDirections(shrinkage=shrinkage).fit(A, a)
+    paper = ConceptDirections("paper", standardise=as_in["standardise"]).fit(A, a)
+    atom = ConceptDirections(**as_in).fit(A, a)
     most = min(2, len(values) - 1, points.shape[1])
-    plane = ConceptDirections(n_components=most, shrinkage=shrinkage).fit(A, a)
-    concept = proper_concept(A, a, rng, shrinkage=shrinkage)
-    shuffled = ConceptDirections(**concept.get_params()).fit(A, rng.permutation(a))
+    plane = ConceptDirections(n_components=most, **as_in).fit(A, a)
+    concept = proper_concept(A, a, rng, **as_in)
+    reading = held_out_reading(concept.predict(B), b, rng)
     along_paper, along_atom = paper.transform(B), atom.transform(B)[:, 0]
     return FactorReport(
         factor,
@@ -116,7 +125,8 @@ def _report(
         accuracy_plane=float(plane.score(B, b)),
         accuracy=float(concept.score(B, b)),
         chance=float(np.unique(b, return_counts=True)[1].max() / len(b)),
-        accuracy_shuffled=float(shuffled.score(B, b)),
+        accuracy_shuffled=reading.shuffled,
+        reading=reading,
         valuations=along_atom,
         labels=b,
         train=train,

@@ -4,7 +4,9 @@ Coefficients of a pair are a direction up to sign. The paper aligns signs by a h
 result can depend on the order of the pairs (Appendix D.1); the matrix Σ w wᵀ knows no signs.
 """
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -12,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.extmath import svd_flip
 
+from conceptnb.common.coordinates import Coordinates
 from conceptnb.common.validation import Array, as_count, as_points
 
 _MOST_FOR_NEWTON = 256  # dimensions up to which Newton's method is the faster solver
@@ -41,6 +44,11 @@ class PairwiseRegressions:
     pairs: NDArray[np.generic]
     coefficients: Array
     intercepts: Array
+
+    def of_columns(self, inputs: Coordinates) -> PairwiseRegressions:
+        """Return the same regressions of columns that were fitted in other coordinates."""
+        W = inputs.weights(self.coefficients.T).T
+        return replace(self, coefficients=W, intercepts=self.intercepts - W @ inputs.origin)
 
 
 def pairwise_regressions(Z: ArrayLike, labels: ArrayLike, *, C: float = 1.0) -> PairwiseRegressions:

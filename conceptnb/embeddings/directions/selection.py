@@ -1,6 +1,6 @@
 """How many dimensions a concept has, counted on held-out images (Definition 1 allows any)."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,7 +34,7 @@ def choose_dimension(
     train, held = half_split(len(points), rng)
     most = min(k_max, len(np.unique(given)) - 1, points.shape[1])
     fits = [
-        ConceptDirections(n_components=k + 1).fit(points[train], given[train]) for k in range(most)
+        ConceptDirections(n_components=k + 1, standardise=False).fit(points[train], given[train]) for k in range(most)
     ]
     accuracies = np.array([fit.score(points[held], given[held]) for fit in fits])
     return _fewest(accuracies, accuracies.max() - _TOLERANCE)
@@ -47,6 +47,7 @@ def spanned_dimensions(
     *,
     share: float = 0.95,
     shrinkage: float = 1e-3,
+    standardise: bool = False,
 ) -> _DimensionCount:
     """Count the dimensions in which an embedding keeps the values of a concept apart.
 
@@ -54,7 +55,8 @@ def spanned_dimensions(
     k dimensions at most, so k is to be read off the points. Discriminant directions are
     fitted on a random half; on the other half the variance between values along each
     is measured in units of that within values, minus what is expected from noise alone. The fewest
-    dimensions that keep `share` of it, in (0, 1], are chosen.
+    dimensions that keep `share` of it, in (0, 1], are chosen. `shrinkage` and `standardise` are
+    those of :class:`ConceptDirections`.
     """
     if not 0 < share <= 1:
         raise ValueError(f"share={share} must lie in (0, 1]")
@@ -62,7 +64,7 @@ def spanned_dimensions(
     given = check_labels(labels, len(points))
     train, held = half_split(len(points), rng)
     most = min(len(np.unique(given[train])) - 1, points.shape[1])
-    fitted = ConceptDirections(n_components=most, shrinkage=shrinkage)
+    fitted = ConceptDirections(n_components=most, shrinkage=shrinkage, standardise=standardise)
     fitted.fit(points[train], given[train])
     between = _spread_between(fitted.transform(points[held]), given[held])
     if not between.any():  # nothing but noise
@@ -71,11 +73,17 @@ def spanned_dimensions(
 
 
 def proper_concept(
-    Z: ArrayLike, labels: ArrayLike, rng: np.random.Generator, *, shrinkage: float = 1e-3
+    Z: ArrayLike,
+    labels: ArrayLike,
+    rng: np.random.Generator,
+    *,
+    shrinkage: float = 1e-3,
+    standardise: bool = False,
 ) -> ConceptDirections:
     """Fit a concept in its proper dimension: as many as `spanned_dimensions` counts."""
-    k = spanned_dimensions(Z, labels, rng, shrinkage=shrinkage).chosen
-    return ConceptDirections(n_components=k, shrinkage=shrinkage).fit(Z, labels)
+    as_in: dict[str, Any] = {"shrinkage": shrinkage, "standardise": standardise}
+    k = spanned_dimensions(Z, labels, rng, **as_in).chosen
+    return ConceptDirections(n_components=k, **as_in).fit(Z, labels)
 
 
 def _fewest(scores: Array, enough: float) -> _DimensionCount:

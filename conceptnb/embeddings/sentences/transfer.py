@@ -47,7 +47,9 @@ def carry_over(
     points, values, where = _check_groups(Z, labels, groups)
     found = []
     for others, held in LeaveOneGroupOut().split(points, values, where):
-        concept = ConceptDirections(n_components=n_components, shrinkage=shrinkage)
+        concept = ConceptDirections(
+            n_components=n_components, shrinkage=shrinkage, standardise=False
+        )
         concept.fit(points[others], values[others])
         valuations = concept.transform(points[held])
         accuracy = concept.score(points[held], values[held])
@@ -67,7 +69,8 @@ def carry_over_from(
     for _ in range(6):
         *taken, last = rng.permutation(every)[: n_groups + 1]
         rows, held = np.isin(where, taken), where == last
-        concept = ConceptDirections(shrinkage=SHRINKAGE).fit(points[rows], values[rows])
+        concept = ConceptDirections(shrinkage=SHRINKAGE, standardise=False)
+        concept.fit(points[rows], values[rows])
         found.append(separation(concept.transform(points[held]), values[held]))
     return np.array(found)
 
