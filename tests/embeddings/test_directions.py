@@ -536,7 +536,9 @@ def test_directions_depend_on_no_column_s_unit_or_origin(method, powers, origins
     weights = estimator.directions_
     unit = 10.0 ** np.array(powers)
     moved = (Z + 10.0 ** np.array(origins)) * unit
-    np.testing.assert_allclose(estimator.fit(moved, labels).predict_proba(moved), expected, atol=1e-4)
+    np.testing.assert_allclose(
+        estimator.fit(moved, labels).predict_proba(moved), expected, atol=1e-4
+    )
     np.testing.assert_allclose(estimator.coef_ * unit, weights, atol=1e-4 * np.abs(weights).max())
     np.testing.assert_array_equal(
         estimator.predict(moved), estimator.classes_[estimator.predict_proba(moved).argmax(axis=1)]

@@ -210,8 +210,7 @@ def test_the_template_runs(tmp_path, monkeypatch, capsys):
 
 
 GREY = np.linspace(0, 1, 36).reshape(6, 6)
-MODES = ["1", "L", "P", "RGB", "RGBA", "CMYK", "YCbCr", "LAB", "HSV", "F", "I", "LA", "PA", "RGBX", "RGBa",
-         "La", "I;16", "I;16L", "I;16B"]  # fmt: skip
+MODES = ("1 L P RGB RGBA CMYK YCbCr LAB HSV F I LA PA RGBX RGBa La I;16 I;16L I;16B").split()
 UNKNOWN = {"F": "float", "I": "32-bit", "LAB": "CIELAB"}
 
 
@@ -252,7 +251,9 @@ def test_grey_of_many_bits_keeps_its_upper_ones_and_shallow_folders_are_refused(
     rng = np.random.default_rng(0)
     pixels = rng.integers(2000, 20000, size=(8, 5, 5)) + 40000 * (np.arange(8) % 2)[:, None, None]
     for k in range(8):  # the dark ones alone would do, too: one image of the folder is bright
-        Image.fromarray((pixels[k] // (1 + 9 * (k == 0))).astype(np.uint16)).save(tmp_path / f"{k}.png")
+        Image.fromarray((pixels[k] // (1 + 9 * (k == 0))).astype(np.uint16)).save(
+            tmp_path / f"{k}.png"
+        )
     images, _ = read_images(tmp_path, tmp_path / "labels.csv")
     np.testing.assert_array_equal(images[1:, ..., 0], pixels[1:] >> 8)
     for k in range(8):  # 12 bits in files of 16

@@ -114,7 +114,10 @@ def cyclic_readings(
         return _Agreement(dimensions, (first, second), canonical_correlations(*found))
 
     def fitted(places: NDArray[np.intp], method: Method, k: int) -> _Agreement:
-        concepts = [ConceptDirections(method, k).fit(Z[train], places[train]) for Z in (A, B)]
+        concepts = [
+            ConceptDirections(method, k, standardise=False).fit(Z[train], places[train])
+            for Z in (A, B)
+        ]
         return read(concepts, places)
 
     orders = [rng.permutation(len(values)) for _ in range(n_orders)]

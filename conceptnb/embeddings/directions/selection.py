@@ -34,7 +34,8 @@ def choose_dimension(
     train, held = half_split(len(points), rng)
     most = min(k_max, len(np.unique(given)) - 1, points.shape[1])
     fits = [
-        ConceptDirections(n_components=k + 1, standardise=False).fit(points[train], given[train]) for k in range(most)
+        ConceptDirections(n_components=k + 1, standardise=False).fit(points[train], given[train])
+        for k in range(most)
     ]
     accuracies = np.array([fit.score(points[held], given[held]) for fit in fits])
     return _fewest(accuracies, accuracies.max() - _TOLERANCE)
