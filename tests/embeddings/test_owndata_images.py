@@ -210,7 +210,10 @@ def test_the_template_runs(tmp_path, monkeypatch, capsys):
 
 
 GREY = np.linspace(0, 1, 36).reshape(6, 6)
-MODES = ("1 L P RGB RGBA CMYK YCbCr LAB HSV F I LA PA RGBX RGBa La I;16 I;16L I;16B").split()
+MODES = [
+    *["1", "L", "P", "RGB", "RGBA", "CMYK", "YCbCr", "LAB", "HSV", "F"],
+    *["I", "LA", "PA", "RGBX", "RGBa", "La", "I;16", "I;16L", "I;16B"],
+]
 UNKNOWN = {"F": "float", "I": "32-bit", "LAB": "CIELAB"}
 
 
