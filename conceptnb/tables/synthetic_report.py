@@ -1,9 +1,11 @@
 """Tables 1 and 7 as a chapter shows them: the paper's rows beside ours."""
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import factorial
 from scipy.stats import sem, t
 
 from conceptnb.core.problems import PAPER_SEEDS, Problem
@@ -45,6 +47,48 @@ def comparison(**estimators: Sequence[Row]) -> Table:
                 line[f"{label} {name}"] = [row[f"{metric}_mean"], row[f"{metric}_std"]]
         shown.append(line)
     return Table(shown, ".2f")
+
+
+def five_of_twenty(runs: Sequence[Row]) -> Table:
+    """Compare rows of the authors' protocol on twenty problems with the paper's, on five.
+
+    Parameters
+    ----------
+    runs : sequence of rows
+        Runs of the authors' protocol, with R² and MCC of the samples that were fitted, as in the
+        paper.
+
+    Returns
+    -------
+    Table
+        By setting and metric: the paper's mean and deviation, those over all problems, and how
+        probable it is that five problems drawn from these, with replacement, have a mean as far
+        out on the paper's side as the paper's, up to its rounding.
+    """
+    shown = []
+    for key, group in grouped(runs, _SETTING).items():
+        printed = _paper_row(group[0])
+        line = {"mixing": key[0], "(n, d_z, d_x)": str(key[1:])}
+        for metric, column, label in (("r2", 4, "R²"), ("mcc", 5, "MCC")):
+            values = np.array([run[metric] for run in group])
+            line[f"{label}, paper"] = printed[column]
+            line[f"{label}, {len(values)} problems"] = [
+                float(values.mean()),
+                float(values.std(ddof=1)),
+            ]
+            line[f"{label}, probability"] = _probability_as_far(values, printed[column][0])
+        shown.append(line)
+    return Table(shown, ".3f")
+
+
+def _probability_as_far(values: np.ndarray, printed: float, size: int = len(PAPER_SEEDS)) -> float:
+    """Sum the probabilities of all draws of a few values whose mean is as far out as `printed`."""
+    drawn = np.array(list(itertools.combinations_with_replacement(range(len(values)), size)))
+    times = (drawn[:, :, None] == np.arange(len(values))).sum(axis=1)
+    weights = factorial(size) / factorial(times).prod(axis=1) / float(len(values)) ** size
+    side = np.sign(printed - values.mean())
+    rounding = 0.005  # two digits are printed
+    return float(weights[side * values[drawn].mean(axis=1) >= side * printed - rounding].sum())
 
 
 def outside_two_std(rows: Sequence[Row], solved: Sequence[Row]) -> Table:

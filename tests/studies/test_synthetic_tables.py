@@ -18,6 +18,7 @@ from conceptnb.studies import synthetic_tables as study  # noqa: E402
 from conceptnb.tables.synthetic_report import (  # noqa: E402
     below_paper,
     comparison,
+    five_of_twenty,
     outside_two_std,
     paired_scores,
     runs_above_oracle,
@@ -163,3 +164,14 @@ def test_pairs_are_compared_on_the_rows_and_seeds_that_both_have():
     }
     with pytest.raises(ValueError, match="other seeds"):
         paired_scores(first, result("clustered", [4], [[0.9]], seeds=[3]), "mcc")
+
+
+def test_five_of_many_problems_are_drawn_as_a_simulation_draws_them(rng):
+    setting = {"mixing": "linear", "n": 4, "dz": 15, "dx": 18}
+    runs = [setting | {"r2": 0.95, "mcc": value} for value in rng.uniform(0.8, 1.0, size=7)]
+    row = five_of_twenty(runs).rows[0]
+    drawn = rng.choice([run["mcc"] for run in runs], size=(200_000, 5)).mean(axis=1)
+    paper = row["MCC, paper"][0]
+    assert row["MCC, probability"] == pytest.approx((drawn >= paper - 0.005).mean(), abs=0.005)
+    assert row["R², probability"] == 0
+    assert row["MCC, 7 problems"][0] == pytest.approx(np.mean([run["mcc"] for run in runs]))
