@@ -17,11 +17,15 @@ from scipy.stats import binomtest, t
 from conceptnb import results
 from conceptnb.common.intervals import interval_over_models
 from conceptnb.results.runner import Row
+from conceptnb.results.show import Table
 from conceptnb.results.summarise import grouped
 from conceptnb.tables.steering_over_models import model_gains
 from conceptnb.tables.synthetic_report import row_of_paper
 
 _Load = Callable[[str], results.Result]
+WHEN = ("Before the runs", "Partly after seeing", "After seeing", "Not recorded")
+"""When choices were fixed, as the entries say."""
+_HAS_TO = {"effect": "exclude a value", "no effect shown": "include a value"}
 _MOST_UNITS = 40  # that are left out one by one
 _Number = tuple[float, float, float, str]
 """A mean, the ends of its interval, and what that is over."""
@@ -47,6 +51,16 @@ class _Claim:
     def holds(self) -> bool:
         return all(self.margin(group) > 0 for group in self.numbers)
 
+    @property
+    def kind(self) -> str:
+        """Whether the interval has to exclude a value, or to include one."""
+        return "effect" if {"above", "below"} & set(self.entry) else "no effect shown"
+
+    @property
+    def fixed(self) -> str:
+        """When the choices were fixed: the first words of the entry's line."""
+        return next(when for when in WHEN if self.entry["choices"].startswith(when))
+
     def _repr_html_(self) -> str:
         entry, least = self.entry, min(self.numbers, key=self.margin)
         mean, low, high, over = self.numbers[least]
@@ -71,21 +85,47 @@ class _Claim:
         )
 
 
-def registered_claims(page: str = "", load: _Load = results.load) -> list[_Claim]:
-    """Return the claims of a page, or of all, with what the tables that `load` returns say."""
+def registered_claims(
+    page: str = "", load: _Load = results.load, together: int = 1
+) -> list[_Claim]:
+    """Return the claims of a page, or of all, with what the tables that `load` returns say.
+
+    With `together`, so many intervals hold at once with 95 % (Bonferroni).
+    """
     declared = tomllib.loads((files("conceptnb.tables") / "claims.toml").read_text("utf-8"))[
         "claim"
     ]
-    return [_measured(entry, load) for entry in declared if page in ("", entry["page"])]
+    chosen = [entry for entry in declared if page in ("", entry["page"])]
+    return [_measured(entry, load, together) for entry in chosen]
 
 
-def _measured(entry: Row, load: _Load) -> _Claim:
+def overview(load: _Load = results.load) -> Table:
+    """Count the register by what intervals have to show, and by when choices were fixed.
+
+    The last column counts intervals that still support their sentence if all intervals of the
+    register are to hold at once with 95 % (Bonferroni): those of effects are wider than alone, and
+    it is left empty where an interval has to include a value, which a wider one does more easily.
+    """
+    alone = registered_claims(load=load)
+    wider = registered_claims(load=load, together=len(alone))
+    rows: list[Row] = []
+    for kind in ("effect", "no effect shown"):
+        pairs = [pair for pair in zip(alone, wider, strict=True) if pair[0].kind == kind]
+        row: Row = {"the interval has to": _HAS_TO[kind], "numbers": str(len(pairs))}
+        row |= {when.lower(): str(sum(a.fixed == when for a, _ in pairs)) for when in WHEN}
+        row["supported"] = str(sum(a.holds for a, _ in pairs))
+        held = str(sum(w.holds for _, w in pairs))
+        rows.append(row | {"supported all together": held if kind == "effect" else ""})
+    return Table(rows)
+
+
+def _measured(entry: Row, load: _Load, together: int = 1) -> _Claim:
     by, measure = entry.get("by", []), _at_equal_kl if "kl" in entry else _over_runs
     groups = grouped(_runs(entry, load), by)
     names = {key: ", ".join(map("{} {}".format, by, key)) for key in groups}
 
     def claim(groups: dict[tuple, list[Row]], without: dict[str, bool]) -> _Claim:
-        numbers = {names[key]: measure(rows, entry, load) for key, rows in groups.items()}
+        numbers = {names[key]: measure(rows, entry, load, together) for key, rows in groups.items()}
         return _Claim(entry, numbers, load(entry["table"]).command, without)
 
     runs = [row for rows in groups.values() for row in rows]
@@ -109,13 +149,13 @@ def _runs(entry: Row, load: _Load) -> list[Row]:
     return found
 
 
-def _over_runs(rows: Sequence[Row], entry: Row, load: _Load) -> _Number:
+def _over_runs(rows: Sequence[Row], entry: Row, load: _Load, together: int = 1) -> _Number:
     n, minus, column, error = len(rows), entry.get("minus"), entry["column"], 0.0
     values, free = np.array([row[column] for row in rows]), n - 1
     if "exceeds" in entry:
         values = values > entry["exceeds"]
     if values.dtype == bool:
-        ends = binomtest(int(values.sum()), n).proportion_ci()
+        ends = binomtest(int(values.sum()), n).proportion_ci(1 - 0.05 / together)
         return values.mean(), ends.low, ends.high, f"{n} {entry['unit']}"
     if minus == "paper":  # whose means and deviations are over five seeds
         paper = np.array([row_of_paper(row)[{"r2": 4, "mcc": 5}[column]] for row in rows])
@@ -133,14 +173,14 @@ def _over_runs(rows: Sequence[Row], entry: Row, load: _Load) -> _Number:
         values, error = values[:, 0], values[0, 1] / np.sqrt(free)
     if len(values) > 1:
         error = np.hypot(error, values.std(ddof=1) / np.sqrt(n))
-    mean, half = values.mean(), t.ppf(0.975, free) * error if error else 0.0
+    mean, half = values.mean(), t.ppf(1 - 0.025 / together, free) * error if error else 0.0
     return mean, mean - half, mean + half, f"{n} {entry['unit']}"
 
 
-def _at_equal_kl(rows: Sequence[Row], entry: Row, _: _Load) -> _Number:
+def _at_equal_kl(rows: Sequence[Row], entry: Row, _: _Load, together: int = 1) -> _Number:
     """Return MC1 minus that of another method, corrected for so many methods as were ``tried``."""
     chosen = [row for row in rows if row["chosen"]]
     gains = model_gains(chosen, entry["method"], entry["against"], entry["kl"])
-    found = interval_over_models(gains, entry["tried"])
+    found = interval_over_models(gains, entry["tried"] * together)
     models = "one model" if len(gains) == 1 else f"{len(gains)} models"
     return *found, f"{models} and {gains.shape[1]} questions"

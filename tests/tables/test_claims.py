@@ -21,8 +21,6 @@ from tools.book.project import Project
 
 ROOT = Path(__file__).resolve().parents[2]
 
-WHEN = ("Before the runs", "After seeing", "Partly after seeing", "Not recorded")
-
 load = functools.cache(results.load)
 EVERY = registered_claims(load=load)
 NAMES = [f"{i}-{claim.entry['page']}" for i, claim in enumerate(EVERY)]
@@ -89,7 +87,7 @@ def test_an_entry_says_all_that_the_page_promises(claim):
     entry, project = claim.entry, Project(ROOT)
     assert page_of(claim) in project.pages_in_toc
     assert {"above", "below", "includes"} & set(entry), "no condition could ever fail"
-    assert entry["choices"].startswith(WHEN)
+    assert entry["choices"].startswith(claims.WHEN)
     assert len(entry["refuted"]) > 5
     shown = claim._repr_html_()
     assert claim.command in shown.replace("&#x27;", "'")
@@ -100,6 +98,21 @@ def test_the_page_shows_every_claim():
     text = (ROOT / "notebooks" / "notes" / "claims.md").read_text(encoding="utf-8")
     for page in {claim.entry["page"] for claim in EVERY}:
         assert f'"{page}"' in text, f"notes/claims.md shows no claim of {page}"
+
+
+def test_the_overview_counts_every_claim_once_and_widens_intervals():
+    table = claims.overview(load).rows
+    counts = [sum(int(row[when.lower()]) for when in claims.WHEN) for row in table]
+    assert counts == [int(row["numbers"]) for row in table]
+    assert sum(counts) == len(EVERY)
+    assert int(table[0]["supported all together"]) <= int(table[0]["supported"])
+    wider = registered_claims(load=load, together=len(EVERY))
+    for alone, together in zip(EVERY, wider, strict=True):
+        for name, (mean, low, high, _) in alone.numbers.items():
+            other, lower, higher, _ = together.numbers[name]
+            assert other == mean
+            assert lower <= low + 1e-12
+            assert high <= higher + 1e-12
 
 
 def test_most_cells_lie_within_two_of_the_papers_deviations():
