@@ -56,6 +56,42 @@ def exceptional_sets(grid: Array, errors: Array, determinant: Array) -> Figure:
 
 
 @styled
+def two_parabolas(first: float, second: float) -> Figure:
+    """Draw the log ratios of two environments of one atom, and their difference, with σ = 1.
+
+    Parameters
+    ----------
+    first, second
+        The valuations that the two environments were selected for.
+
+    Returns
+    -------
+    Figure
+        Three panels: one log ratio, with two points that it cannot tell apart; both log ratios;
+        their difference, which is a straight line.
+    """
+    z = np.linspace(-3, 3, 121)
+    one, other = ((z - b) ** 2 / 2 for b in (first, second))
+    figure, axes = new_figure(1, 3, height=2.9)
+    left, middle, right = axes[0]
+    twins = np.array([first - 1.2, first + 1.2])
+    left.plot(z, one, **series_style(0, "color", "linestyle"))
+    left.plot(twins, (twins - first) ** 2 / 2, "o", color=INK)
+    left.annotate("the same height", (first, 0.72), (0, 3), textcoords="offset points", ha="center")
+    left.set(title="one pile", ylabel="log ratio")
+    for k, values in enumerate((one, other)):
+        middle.plot(z, values, **series_style(k, "color", "linestyle"))
+    middle.set(title="two piles")
+    right.plot(z, one - other, color=PALETTE[2])
+    right.set(title="their difference")
+    for ax in axes[0]:
+        ax.set(xlabel="valuation $z$")
+    for ax in (left, middle):
+        ax.set(ylim=(-0.3, 6))
+    return figure
+
+
+@styled
 def design_matrices(report: DiversityReport) -> Figure:
     """Draw M and B in standard units; a cross marks atoms for which Assumption 4 fails."""
     figure, [[left, right]] = new_figure(1, 2, height=1.3 + 0.32 * len(report.M))

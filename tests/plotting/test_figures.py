@@ -204,6 +204,7 @@ CASES = {
     "fits.recovered": (POINTS, POINTS[:, ::-1]),
     "fits.story": (POINTS, RNG.normal(size=(60, 4)), -POINTS, ENVIRONMENT),
     "fits.bent_grid": (POINTS, SEEN, -POINTS, [(POINTS, SEEN, POINTS)] * 4),
+    "identification.two_parabolas": (1.0, -1.5),
     "identification.acceptance_rates": (
         {"the paper's": paper_design(2)}, BASE, np.array([[1.0, 0.0], [0.6, 0.8]])
     ),
