@@ -73,7 +73,7 @@ def vector_and_matrix() -> Figure:
     turns = [np.array([0.35, 0.95]), np.array([0.75, -0.65])]
     moves = [turn + rng.normal(0, 0.12, (9, 2)) for turn in turns]
     common = np.mean(moves, axis=(0, 1))
-    figure, axes = new_figure(1, 2, height=2.9, sharex=True, sharey=True)
+    figure, axes = new_figure(1, 2, height=3.1, sharex=True, sharey=True)
     shifts = {"a vector": [common, common], "a matrix": [m.mean(axis=0) for m in moves]}
     for ax, (title, shift) in zip(axes[0], shifts.items(), strict=True):
         arrows = {"angles": "xy", "scale_units": "xy", "scale": 1}

@@ -124,6 +124,14 @@ def question_report():
     return SimpleNamespace(questions=questions, scores={"no steering": scores, "a vector": scores})
 
 
+def pair_report():
+    layers = pd.DataFrame({"layer": [1, 2, 3], "agreement of held-out pairs": [0.6, 0.9, 1.0]})
+    kl = {"strength": [0.0, 1.0, 2.0], "KL": [0.0, 0.1, 0.3], "KL, random direction": [0, 0.1, 0.2]}
+    return SimpleNamespace(
+        layers=layers, disturbance=pd.DataFrame(kl), vector=SimpleNamespace(layers=[2])
+    )
+
+
 def instance():
     """An instance of Theorem 1 in two dimensions, observed without distortion."""
     design = EnvironmentDesign([[0], [0, 1], [1]], [[0.1], [-0.15, 0.1], [-0.1]], 0.01)
@@ -255,6 +263,7 @@ CASES = {
     ),
     "recovery.tables_1_and_7": (paper_rows(), {"ours": setting_rows()}),
     "reports.choices_by_category": (question_report(),),
+    "reports.disturbance_and_layers": (pair_report(),),
     "reports.valuations_by_environment": (environment_report(),),
     "reports.valuations_by_value": (image_report(),),
     "steered.frontiers": ({"alike": steering_rows()}, ["mass mean shift"]),
