@@ -328,7 +328,7 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         known = self.environments_
         given = _either(y, environment)
         named = known.dtype.kind == "U" and given is not None
-        own = _names(given) if named else np.asarray(given)
+        own = _names(np.asarray(given)) if named else np.asarray(given)
         if own.ndim != 1 or own.dtype.kind not in "iuU":
             raise TypeError("environment must hold one integer per row, as in the fit")
         labels = _positions(own, known)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -157,10 +158,8 @@ def _generated(
         some = prompts[start : start + _BATCH]
         for name, size in shown.items():
             edit = vector.intervention(model, size) if size else None
-            said[name] += once(
-                f"text {start} {size}",
-                lambda e=edit, s=some: generate_texts(model, tokenizer, s, e, new_tokens),
-            )
+            write = partial(generate_texts, model, tokenizer, some, edit, new_tokens)
+            said[name] += once(f"text {start} {size}", write)
     return pd.DataFrame({"prompt": [_plain(prompt) for prompt in prompts]} | said)
 
 
@@ -179,7 +178,7 @@ def _disturbances(
     strengths, rows = [0.0, *sorted({*STRENGTHS, abs(strength)})], []
     for size in strengths:
         edits = [x.intervention(model, size) for x in (vector, random)]
-        rows.append(once(f"kl {size}", lambda e=edits: _disturbance(neutral, *e)))
+        rows.append(once(f"kl {size}", partial(_disturbance, neutral, *edits)))
     columns = ["perplexity", "KL", "KL, random direction"]
     return pd.DataFrame(rows, columns=columns).assign(strength=strengths)[["strength", *columns]]
 

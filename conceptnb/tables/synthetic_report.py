@@ -67,7 +67,7 @@ def five_of_twenty(runs: Sequence[Row]) -> Table:
     """
     shown = []
     for key, group in grouped(runs, _SETTING).items():
-        printed = _paper_row(group[0])
+        printed = row_of_paper(group[0])
         line = {"mixing": key[0], "(n, d_z, d_x)": str(key[1:])}
         for metric, column, label in (("r2", 4, "R²"), ("mcc", 5, "MCC")):
             values = np.array([run[metric] for run in group])

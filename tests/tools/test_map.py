@@ -18,7 +18,25 @@ ROWS = [
 SINGLE = {"Definition": 4, "Assumption": 5, "Lemma": 4, "Theorem": 3, "Remark": 3, "Table": 7}
 SINGLE |= {"Figure": 2, "Problem": 1, "Corollary": 1, "Algorithm": 1}
 SECTIONS = ["4.1", "4.2", "4.3", "1", "2", "3", "5", "6", "7"]
-APPENDICES = ["A.1", "A.2", "A.3", "B", "B.1", "B.2", "C", "D", "D.1", "D.2", "E", "E.1", "E.2", "E.3", "F", "G", "H"]
+APPENDICES = [
+    "A.1",
+    "A.2",
+    "A.3",
+    "B",
+    "B.1",
+    "B.2",
+    "C",
+    "D",
+    "D.1",
+    "D.2",
+    "E",
+    "E.1",
+    "E.2",
+    "E.3",
+    "F",
+    "G",
+    "H",
+]
 WAYS = {"run", "proved", "stated", "stand-in"}
 
 

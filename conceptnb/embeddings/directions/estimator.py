@@ -121,7 +121,7 @@ class ConceptDirections(
             inputs = Coordinates.standard(points, np.ones(len(points), dtype=bool))
         inner = inputs(points)
         if hasattr(self, "regressions_"):
-            del self.regressions_  # of an earlier fit, by another method
+            delattr(self, "regressions_")  # of an earlier fit, by another method
         if self.method in ("pairwise", "paper"):
             found = pairwise_regressions(inner, index, C=self.C)
             self.regressions_ = found.of_columns(inputs)
