@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from conceptnb import __version__
 from conceptnb.commands.reports import fill, refuse_files, write_report
 from conceptnb.common.files import refuse_output, write_text
-from conceptnb.common.table_files import read_text
 
 if TYPE_CHECKING:
     from conceptnb.steering.pair_vectors import Estimator
@@ -153,6 +152,8 @@ def _read_prompts(file: Path, chat: bool) -> "list[Text]":
 def _read_lines(file: Path, option: str) -> list[str]:
     if not file.is_file():
         raise FileNotFoundError(f"{option} {file} is no file: give one with a text a line")
+    from conceptnb.common.table_files import read_text  # noqa: PLC0415
+
     if not (lines := [line.strip() for line in read_text(file).splitlines() if line.strip()]):
         raise ValueError(f"{option} {file} holds no text: write one a line")
     return lines

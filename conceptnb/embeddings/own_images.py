@@ -182,7 +182,8 @@ def refuse_labels(labels: pd.DataFrame, where: str = "labels, ") -> None:
 
 def _fault(name: Hashable, column: pd.Series) -> str:
     """Return what is wrong with the labels of a factor, or nothing."""
-    cells, here = column.astype(str), f"column {name!r}"
+    cells = pd.Series([str(cell) for cell in column], index=column.index, dtype=object)
+    here = f"column {name!r}"
     missing = column.isna().to_numpy() | cells.map(reads_as_missing).to_numpy()
     if missing.any():
         row = int(missing.argmax())

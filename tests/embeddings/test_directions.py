@@ -11,6 +11,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from conceptnb import results
 from conceptnb.embeddings import directions as cd
+from conceptnb.embeddings.directions.evaluation import held_out_reading
 from conceptnb.embeddings.shapes3d.factors import FACTORS, SHAPE_NAMES, SIZES, sample_factors
 from conceptnb.studies import clip as tables
 
@@ -567,12 +568,12 @@ def test_the_share_of_orders_that_are_read_as_well_is_that_of_all_orders():
         return np.mean([np.mean(read[np.array(own) == v] == v) for v in "ab"])
 
     exact = np.mean([balanced(order) >= balanced(labels) - 1e-12 for order in orders])
-    found = cd.held_out_reading(read, labels, np.random.default_rng(0), draws=20_000)
+    found = held_out_reading(read, labels, np.random.default_rng(0), draws=20_000)
     assert found.p_value == pytest.approx(exact, abs=0.01)
     assert (found.accuracy, found.chance) == (balanced(labels), 0.5)
     rng = np.random.default_rng(1)
     p = [
-        cd.held_out_reading(rng.integers(0, 3, 90), rng.integers(0, 3, 90), rng, 400).p_value
+        held_out_reading(rng.integers(0, 3, 90), rng.integers(0, 3, 90), rng, 400).p_value
         for _ in range(300)
     ]
     assert abs(np.mean(np.array(p) < 0.05) - 0.05) < 0.035
