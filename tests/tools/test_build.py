@@ -287,7 +287,8 @@ def test_the_page_of_execution_times_lists_and_adds_them():
 
 def test_named_figures_are_there_for_pages_without_code(project):
     notebook = json.loads((project.root / "notebooks" / "a.ipynb").read_text(encoding="utf-8"))
-    picture = {"output_type": "display_data", "data": {"image/png": "UE5H"}, "metadata": {}}
+    data = {"image/png": "UE5H", "text/html": "<b>moves</b>"}
+    picture = {"output_type": "display_data", "data": data, "metadata": {}}
     notebook["cells"][-1]["metadata"]["mystnb"] = {"figure": {"name": "fig-a"}}
     notebook["cells"][-1]["outputs"] = [picture]
     for stem in ("a", "b"):
@@ -295,9 +296,31 @@ def test_named_figures_are_there_for_pages_without_code(project):
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text(json.dumps(notebook if stem == "a" else {"cells": []}), encoding="utf-8")
     source = site.stage(project)
-    figures = list((source / "book" / "figures").iterdir())
-    assert [figure.name for figure in figures] == ["fig-a.png"]
-    assert figures[0].read_bytes() == b"PNG"
+    figures = source / "book" / "figures"
+    assert {figure.name for figure in figures.iterdir()} == {"fig-a.png", "fig-a.html"}
+    assert (figures / "fig-a.png").read_bytes() == b"PNG"
+    assert (figures / "fig-a.html").read_text(encoding="utf-8") == "<b>moves</b>"
+
+
+def test_values_of_chapters_stand_on_pages_without_code_and_unknown_ones_are_refused(project):
+    project.write("a", text="It is {glue:text}`gain` here.")
+    pairs.pair(project)
+    named = {"scrapbook": {"name": "gain"}}
+    shown = {"data": {"text/plain": "'.12 [.10, .14]'"}, "metadata": named}
+    cells = [{"cell_type": "code", "outputs": [{"output_type": "display_data", **shown}],
+              "metadata": {}, "source": "", "execution_count": 1}]  # fmt: skip
+    for stem in ("a", "b"):
+        copy = execution.executed(project, project.root / "notebooks" / f"{stem}.md")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        held = {"cells": cells if stem == "a" else [], "metadata": {}}
+        copy.write_text(json.dumps(held | {"nbformat": 4, "nbformat_minor": 5}), encoding="utf-8")
+    welcome = project.root / "book" / "index.md"
+    welcome.write_text("We gain {glue:text}`gain`.\n", encoding="utf-8")
+    staged = site.stage(project) / "book" / "index.md"
+    assert staged.read_text(encoding="utf-8") == "We gain .12 [.10, .14].\n"
+    welcome.write_text("We lose {glue:text}`loss`.\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"index\.md: no chapter shows a value named loss"):
+        site.stage(project)
 
 
 def test_the_address_is_named_once_and_the_rest_agrees():

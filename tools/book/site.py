@@ -4,6 +4,7 @@ The pages are gathered under ``_build/source``, each chapter as the executed ``.
 """
 
 import json
+import re
 import shutil
 import tomllib
 from base64 import b64decode
@@ -15,7 +16,9 @@ from conceptnb.common.files import write_text
 from tools.book import execution, fingerprints, slides
 from tools.book.pages import api_pages, times_page
 from tools.book.project import Project
+from tools.book.values import known
 
+_GLUED = re.compile(r"\{glue:text\}`([^`]+)`")
 _REDIRECT = Path(__file__).with_name("redirect.html").read_text(encoding="utf-8")
 
 
@@ -61,6 +64,7 @@ def stage(project: Project) -> Path:
         staged.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(executed, staged)
         _copy_figures(executed, source / "book" / "figures")
+    _fill_in_values(project, source / "book")
     reference = api_pages(project.root / "conceptnb")
     for name, text in reference.items():
         write_text(source / "book" / "api" / name, text)
@@ -102,11 +106,27 @@ def _run_sphinx(source: Path, output: Path, builder: str = "html") -> None:
         )
 
 
+def _fill_in_values(project: Project, folder: Path) -> None:
+    """Put values that chapters show into pages without code, where these name them."""
+    values = known(project)
+    for page in sorted(folder.glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        if missing := set(_GLUED.findall(text)) - values.keys():
+            raise ValueError(f"{page.name}: no chapter shows a value named {', '.join(missing)}")
+        write_text(page, _GLUED.sub(lambda named: values[named[1]], text))
+
+
 def _copy_figures(notebook: Path, folder: Path) -> None:
-    """Write the named figures of an executed chapter as pictures, for pages without code."""
+    """Write the named figures of an executed chapter as files, for pages without code.
+
+    Each as a picture, and one that moves as a piece of a page, too.
+    """
     for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
         name = cell["metadata"].get("mystnb", {}).get("figure", {}).get("name")
         for output in cell.get("outputs", []):
-            if name and "image/png" in output.get("data", {}):
+            shown = output.get("data", {})
+            if name and "image/png" in shown:
                 folder.mkdir(parents=True, exist_ok=True)
-                (folder / f"{name}.png").write_bytes(b64decode(output["data"]["image/png"]))
+                (folder / f"{name}.png").write_bytes(b64decode(shown["image/png"]))
+                if moving := "".join(shown.get("text/html", "")):
+                    write_text(folder / f"{name}.html", moving)
