@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tools.book.project import Project
+from tools.prose import prose
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*Project(ROOT).chapters, *sorted(ROOT.glob("book/*.md"))]  # README: test_readme.py
@@ -32,32 +33,6 @@ NUMBER = re.compile(
       | \b(?:{WORDS})\ (?:tenths?|hundredths?|thousandths?)\b""",
     re.VERBOSE,
 )
-NO_PROSE = [  # in this order
-    (r"\A---\n.*?\n---\n", ""),
-    (r"^```\{exercise-start\}.*?^```\{exercise-end\}\n```$", ""),
-    (r"^(`{3,})\{code-cell\}.*?^\1$", "cell"),
-    (r"^(`{3,})(?:\{(?:math|literalinclude|bibliography)\}|\w+).*?^\1$", ""),
-    (r"\$\$.*?\$\$", ""),
-    (r"\$[^$]+\$", "…"),
-    (r"\{[\w:-]+\}`[^`]*`", "…"),
-    (r"`[^`]*`", "…"),
-    (r"\]\([^)]*\)", "]"),
-    (r"<!--.*?-->", ""),
-    (r"(Theorem|Figure|Definition|Equation|Exercise|Section) \d+\.\d+", "…"),
-]
-
-
-def caption(cell):
-    found = re.search(r'^    caption: "(.*)"$', cell, re.MULTILINE)
-    return f"\n{found[1]}\n" if found else "\n"
-
-
-def prose(text):
-    """Return what a reader reads as sentences, in one line."""
-    for pattern, left in NO_PROSE:
-        by = (lambda m: caption(m[0])) if left == "cell" else left
-        text = re.sub(pattern, by, text, flags=re.MULTILINE | re.DOTALL)
-    return " ".join(text.replace("*", "").split())
 
 
 def typed(text, allowed=()):
