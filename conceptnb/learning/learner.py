@@ -166,7 +166,7 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         if len(labels) != len(rows):
             raise ValueError(f"environment has {len(labels)} entries for {len(rows)} rows of X")
         n = as_count(self.n_concepts, "n_concepts")
-        if n > rows.shape[1]:
+        if given is None and n > rows.shape[1]:
             raise ValueError(
                 f"n_concepts={n} is more than X can hold, whose n_features={rows.shape[1]}: ask "
                 "for as many concepts as columns, or fewer"

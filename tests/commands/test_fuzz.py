@@ -32,6 +32,7 @@ from conceptnb.learning.environment_tables import from_arrays, read_environments
 from conceptnb.results import runner
 from conceptnb.results.runner import Plan, Task
 from conceptnb.results.summarise import summary
+from conceptnb.steering.question_texts import visible
 from conceptnb.steering.questions import Question, read_questions, write_questions
 from tests.conftest import without_times
 
@@ -296,6 +297,8 @@ def test_odd_questions_are_written_and_read_as_they_are_or_refused(folder, asked
 @given(questions(ODD_TEXT), st.booleans())
 def test_odd_json_lines_are_read_as_they_are(folder, asked, escaped):
     """JSON has line ends of its own in strings only where they are escaped."""
+    looks = [{visible(text).replace(" ", "") for text in q.answers} for q in asked]
+    assume(all(len(q.answers) == len(own) for q, own in zip(asked, looks, strict=True)))
     json_lines(folder / "o.jsonl", asked, escaped, "\n")
     same_questions(read_questions(folder / "o.jsonl"), asked)
 

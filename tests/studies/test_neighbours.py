@@ -6,6 +6,7 @@ from scipy.stats import differential_entropy
 
 from conceptnb import results
 from conceptnb.commands import cli
+from conceptnb.common.coordinates import Coordinates
 from conceptnb.embeddings.directions import separation
 from conceptnb.learning import ConceptLearner
 from conceptnb.studies import components_without_labels as components
@@ -172,13 +173,15 @@ def test_piles_of_purity_one_are_the_labelled_environments():
     sets = [white, *(white[values[name] == value] for name, value in last)]
     learner = ConceptLearner(
         2, targets=[[1, 0], [1, 0], [0, 1], [0, 1]], encoder="linear", random_state=5
-    ).fit(np.concatenate(sets), np.repeat(np.arange(5), [len(rows) for rows in sets]))
+    )
+    environment = np.repeat(np.arange(5), [len(rows) for rows in sets])
+    learner.fit_along(np.concatenate(sets), environment, Coordinates.raw(white.shape[1]))
     np.testing.assert_array_equal(found.transform(white), learner.transform(white))
 
 
 def test_a_pile_has_its_purity_and_the_base_rate_in_the_rest(monkeypatch):
     seen = {}
-    monkeypatch.setattr(ConceptLearner, "fit", lambda _, X, e: seen.update(X=X, e=e))
+    monkeypatch.setattr(ConceptLearner, "fit_along", lambda _, X, e, c: seen.update(X=X, e=e))
     value = np.repeat([0, 1], [12_000, 4_000])
     for purity in (0.0, 0.4, 1.0):
         components._fit("environments", {"start": 0}, None, value[:, None], {"c": value}, purity)
@@ -370,7 +373,7 @@ def test_the_command_on_one_small_model(tmp_path, capsys):
     assert rows.keys() == kept.keys()
     assert rows["PCA", 8]["truth"][0] == pytest.approx(kept["PCA", 8]["truth"], abs=0.01)
     assert cli.main([*command, "--corpora", "none", "--force"]) == 2
-    assert "--corpora none must be one of alike" in capsys.readouterr().err
+    assert "'--corpora': 'none' is not one of 'alike'" in capsys.readouterr().err
 
 
 def test_kept_rows_show_what_the_chapter_says():

@@ -17,7 +17,7 @@ def test_offsets_have_one_norm_and_only_ours_and_its_reverse_make_the_step(rng):
     precision = np.linalg.inv(np.cov(states.T))
     norms = {name: v @ precision @ v for name, v in found.items()}
     assert list(norms.values()) == pytest.approx([norms["offset v"]] * 4)
-    fitted = ConceptDirections(shrinkage=0.1).fit(states, true)
+    fitted = ConceptDirections(shrinkage=0.1, standardise=False).fit(states, true)
     step = fitted.concept(True).b - fitted.concept(False).b
     steps = {name: float((fitted.directions_ @ v)[0]) for name, v in found.items()}
     assert steps["offset v"] == pytest.approx(step[0]) == -steps["reversed"]
