@@ -14,7 +14,7 @@ from conceptnb.results.store import Result
 TIMES = ("cpu_seconds", "seconds", "peak_gb")
 """Columns that differ from run to run of the same code."""
 _TEXT = 0.1  # share of characters, or of entries, of a text that another kernel may change
-_ANOTHER_CHOICE = 2.0  # tolerances, of a name that was chosen, such as a setting
+_ANOTHER_CHOICE = 2.0  # tolerances, of what was chosen: a name, or an entry of a setting
 _PLAIN = 0.02  # relative, of numbers whose spread is not stored
 _SEEDS = ("seed", "model_seed")
 
@@ -83,8 +83,8 @@ def differences_in_tolerances(
 def _gaps(one: Any, other: Any, allowed: float | None) -> Iterator[float]:
     """Yield differences in tolerances; `allowed` is None where no spread is stored."""
     if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
-        for key in one:
-            yield from _gaps(one[key], other[key], None)
+        for key in one:  # a setting: whatever differs in it was chosen, numbers too
+            yield _ANOTHER_CHOICE if one[key] != other[key] else 0.0
     elif isinstance(one, str) and isinstance(other, str) and len(one) == len(other) > 1:
         yield float(np.mean([a != b for a, b in zip(one, other, strict=True)])) / _TEXT
     elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):

@@ -114,6 +114,14 @@ def test_differences_are_in_units_of_the_spread():
     )
 
 
+def test_another_choice_counts_alike_whether_it_is_a_name_or_a_number():
+    runs = [{"seed": s, "setting": {"fun": "exp", "weight": 0.3, "start": s}} for s in range(2)]
+    table = dataclasses.replace(results.load("synthetic_best"), runs=runs, spread={})
+    for changed in ({"fun": "cube"}, {"weight": 1000.0}):
+        moved = [{**runs[0], "setting": {**runs[0]["setting"], **changed}}]
+        assert differences_in_tolerances(table, moved, runs[:1]) == {"setting": 2.0}
+
+
 # Two trees ---------------------------------------------------------------------------------------
 
 
