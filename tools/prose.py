@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
+import yaml
+
 ROOT = Path(__file__).resolve().parents[1]
 LEEWAY = 0.15
 """By which share a chapter may be longer than planned."""
@@ -60,8 +62,9 @@ def prose(text: str) -> str:
 
 
 def _caption(cell: str) -> str:
-    found = re.search(r'^    caption: "(.*)"$', cell, re.MULTILINE)
-    return f"\n{found[1]}\n" if found else "\n"
+    header = re.search(r"^---\n(.*?)^---$", cell, re.MULTILINE | re.DOTALL)
+    settings = yaml.safe_load(header[1]) if header else {}
+    return f"\n{settings.get('mystnb', {}).get('figure', {}).get('caption', '')}\n"
 
 
 def main_path(root: Path = ROOT) -> list[Chapter]:

@@ -51,7 +51,8 @@ def make_book():
             '[project.urls]\nRepository = "https://github.com/an-owner/a-book"\n', encoding="utf-8"
         )
         (root / "requirements.lock").write_text("numpy==2.0\n", encoding="utf-8")
-        shutil.copyfile(ROOT / "_config.yml", root / "_config.yml")
+        for name in ("_config.yml", "jupytext.toml"):
+            shutil.copyfile(ROOT / name, root / name)
         shutil.copytree(ROOT / "book" / "_static", root / "book" / "_static")
         shutil.copyfile(ROOT / "book" / "references.bib", root / "book" / "references.bib")
         files = [{"file": name} for name in ("notebooks/a", "notebooks/b", "book/api/index")]

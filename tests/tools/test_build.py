@@ -165,6 +165,22 @@ def test_pairing_gives_the_same_bytes_every_time(project):
     assert pairs.pair(project) == []
 
 
+@pytest.mark.parametrize("chapter", Project(ROOT).chapters, ids=lambda chapter: chapter.stem)
+def test_a_chapter_that_jupyter_saves_is_unchanged(chapter):
+    source = chapter.read_text(encoding="utf-8")
+    assert pairs.normal(source, Project(ROOT)) == source, "`make pair` writes the form it has then"
+
+
+def test_pairing_writes_sources_as_jupyter_saves_them(project):
+    chapter = project.root / "notebooks" / "a.md"
+    source = chapter.read_text(encoding="utf-8")
+    loose = source.replace("```{code-cell}", "\n\n\n```{code-cell}", 1)
+    chapter.write_text(loose, encoding="utf-8")
+    pairs.pair(project)
+    assert chapter.read_text(encoding="utf-8") == pairs.normal(loose, project) != loose
+    assert ipynb(loose, project) == ipynb(pairs.normal(loose, project), project)
+
+
 def test_cells_keep_their_ids_when_one_is_put_before_them(project):
     source = (project.root / "notebooks" / "a.md").read_text(encoding="utf-8")
     longer = source + "\n```{code-cell} ipython3\n1 + 1\n```\n"

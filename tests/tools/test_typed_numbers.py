@@ -85,7 +85,8 @@ def test_the_allowlist_says_what_each_number_is_and_holds_nothing_else():
         "It rises by 12.5 percent.",
         "The mean is 3 ± 1 over seeds.",
         "It is seven tenths or more.",
-        '```{code-cell} ipython3\n---\n    caption: "An MCC of 0.95."\n---\nf(1)\n```',
+        '```{code-cell} ipython3\n---\nmystnb:\n  figure:\n    caption: "An MCC of 0.95."\n---\n'
+        "f(1)\n```",
     ],
 )
 def test_typed_results_are_found(text):

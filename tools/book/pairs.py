@@ -10,6 +10,7 @@ from pathlib import Path
 
 import jupytext
 import nbformat
+from jupytext.config import load_jupytext_configuration_file
 
 from conceptnb.common.files import write_text
 from tools.book.generated import cell_id, is_untouched
@@ -23,6 +24,13 @@ if importlib.util.find_spec("conceptnb") is None:
     !git clone -q --depth 1 {address} {name}
     !{{sys.executable}} -m pip install -q -e "./{name}[notebooks]"
     sys.path.insert(0, "{name}")"""
+
+
+def normal(source: str, project: Project) -> str:
+    """Return a chapter's source as Jupyter saves it, with the same cells."""
+    config = load_jupytext_configuration_file(str(project.root / "jupytext.toml"))
+    notebook = jupytext.reads(source, fmt="md:myst", config=config)
+    return str(jupytext.writes(notebook, fmt="md:myst", config=config))
 
 
 def to_notebook(source: str, project: Project) -> nbformat.NotebookNode:
@@ -51,8 +59,14 @@ def to_text(notebook: nbformat.NotebookNode) -> str:
 def pair(project: Project) -> list[Path]:
     """Write the ``.ipynb`` of every chapter whose pair differs; return those written.
 
+    Sources take the form in which Jupyter saves them; that changes no cell.
+
     What a person has changed or run is nobody's to overwrite: it is left, and `kept` names it.
     """
+    for chapter in project.chapters:
+        source = chapter.read_text(encoding="utf-8")
+        if source != (form := normal(source, project)):
+            write_text(chapter, form)
     stale = {path: text for path, text in drifted(project).items() if text and _may_write(path)}
     for notebook, text in stale.items():
         write_text(notebook, text)
