@@ -4,6 +4,7 @@ import importlib
 from types import ModuleType
 
 __all__ = [
+    "cubes",
     "embedded",
     "field",
     "fits",

@@ -183,6 +183,8 @@ def pair_rows():
 
 
 CASES = {
+    "cubes.concept_map": ([[1.0, 0.5], [-0.4, 1.0]],),
+    "cubes.selection": (),
     "embedded.agreement_scatter": (
         by_factor(POINTS[:, 0]), by_factor(POINTS[:, 1]), ("one model", "another")
     ),
