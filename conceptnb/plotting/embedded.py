@@ -12,6 +12,7 @@ from conceptnb.common.validation import Array
 from conceptnb.embeddings.directions.evaluation import ValuationTable
 from conceptnb.embeddings.shapes3d.factors import factor_labels, hue_to_rgb
 from conceptnb.plotting._style import (
+    CARD,
     MUTED,
     PALETTE,
     Row,
@@ -34,6 +35,48 @@ def image_grid(images: Images, titles: Sequence[str] | None = None) -> Figure:
         ax.set_axis_off()
         if k < len(images):
             _show(ax, images[k], titles[k] if titles else "")
+    return figure
+
+
+_CHAIN = {  # centre, text, and the series whose colour and line say what kind of thing it is
+    "six\nfactors": ((0, 1), "seen"),
+    "picture": ((1, 1), "seen"),
+    "image\nencoder": ((2, 1), "trained"),
+    "embedding\n$Z$": ((3, 1), "trained"),
+    "valuation\n$\\langle a, Z\\rangle$": ((4, 1), "sought"),
+    "caption": ((1, 0), "seen"),
+    "text\nencoder": ((2, 0), "trained"),
+}
+_ARROWS = (((0, 1), (1, 1)), ((1, 1), (2, 1)), ((2, 1), (3, 1)), ((3, 1), (4, 1)),
+           ((0, 1), (1, 0)), ((1, 0), (2, 0)), ((2, 0), (3, 1)))  # fmt: skip
+
+
+@styled
+def picture_to_valuation() -> Figure:
+    """Draw what leads from a picture to a valuation, and what of it is seen, trained and sought.
+
+    Returns
+    -------
+    Figure
+        A chain of boxes from six factors to a valuation; below it caption and text encoder, which
+        meet the embedding in training. The outline of a box says which of the three kinds it is.
+    """
+    kinds = ("seen", "trained", "sought")
+    figure, [[ax]] = new_figure(height=2.0)
+    for start, end in _ARROWS:
+        ax.annotate(
+            "", end, start,
+            arrowprops={"arrowstyle": "-|>", "color": MUTED, "shrinkA": 36, "shrinkB": 36},
+        )  # fmt: skip
+    for text, (place, kind) in _CHAIN.items():
+        style = series_style(kinds.index(kind), "color", "linestyle")
+        box = {"boxstyle": "round", "edgecolor": style["color"], "linestyle": style["linestyle"]}
+        ax.annotate(text, place, ha="center", va="center", bbox={**box, "facecolor": CARD})
+    for k, kind in enumerate(kinds):
+        ax.plot([], [], label=kind, **series_style(k, "color", "linestyle"))
+    ax.set(xlim=(-0.45, 4.5), ylim=(-0.4, 1.4))
+    ax.set_axis_off()
+    share_legend(figure, 3)
     return figure
 
 

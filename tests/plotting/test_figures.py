@@ -193,6 +193,7 @@ CASES = {
     "embedded.hue_readings": (reading_rows(),),
     "embedded.image_grid": (PICTURES,),
     "embedded.mask_panels": (RNG.uniform(size=(64, 4)), 8, PICTURES[0]),
+    "embedded.picture_to_valuation": (),
     "embedded.tables_2_to_4": (
         {"small-vit": valuation_tables()},
         {name: {"ViT": [(size - k, 0.2) for k in range(size)]}
