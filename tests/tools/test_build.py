@@ -335,7 +335,7 @@ def test_values_of_chapters_stand_on_pages_without_code_and_unknown_ones_are_ref
     staged = site.stage(project) / "book" / "index.md"
     assert staged.read_text(encoding="utf-8") == "We gain .12 [.10, .14].\n"
     welcome.write_text("We lose {glue:text}`loss`.\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"index\.md: no chapter shows a value named loss"):
+    with pytest.raises(ValueError, match=r"index\.md: no chapter computes a value named loss"):
         site.stage(project)
 
 

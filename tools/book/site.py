@@ -4,7 +4,6 @@ The pages are gathered under ``_build/source``, each chapter as the executed ``.
 """
 
 import json
-import re
 import shutil
 import tomllib
 from base64 import b64decode
@@ -16,9 +15,8 @@ from conceptnb.common.files import write_text
 from tools.book import execution, fingerprints, slides
 from tools.book.pages import api_pages, times_page
 from tools.book.project import Project
-from tools.book.values import known
+from tools.book.values import Values
 
-_GLUED = re.compile(r"\{glue:text\}`([^`]+)`")
 _REDIRECT = Path(__file__).with_name("redirect.html").read_text(encoding="utf-8")
 
 
@@ -108,12 +106,9 @@ def _run_sphinx(source: Path, output: Path, builder: str = "html") -> None:
 
 def _fill_in_values(project: Project, folder: Path) -> None:
     """Put values that chapters show into pages without code, where these name them."""
-    values = known(project)
+    values = Values(project)
     for page in sorted(folder.glob("*.md")):
-        text = page.read_text(encoding="utf-8")
-        if missing := set(_GLUED.findall(text)) - values.keys():
-            raise ValueError(f"{page.name}: no chapter shows a value named {', '.join(missing)}")
-        write_text(page, _GLUED.sub(lambda named: values[named[1]], text))
+        write_text(page, values.filled_in(page.name, page.read_text(encoding="utf-8")))
 
 
 def _copy_figures(notebook: Path, folder: Path) -> None:

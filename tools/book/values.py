@@ -16,7 +16,7 @@ from tools.book import execution
 from tools.book.project import Project
 
 _MIME = "application/papermill.record/text/plain"
-_USED = re.compile(r"\{glue:(?:text)?\}`([^`:]+)")
+_USED = re.compile(r"\{glue:(?:text)?\}`([^`:]+)(?::([^`]+))?`")
 
 
 class Values:
@@ -33,6 +33,12 @@ class Values:
             return f"[(a value on the site)]({self._project.site_address}{page}.html)"
         return format(float(value), form) if form else value
 
+    def filled_in(self, page: str, source: str) -> str:
+        """Return a page with its values in their places; ValueError where one is not known."""
+        if missing := ", ".join(sorted(used(source) - self._known.keys())):
+            raise ValueError(f"{page}: no chapter computes a value named {missing}")
+        return _USED.sub(lambda named: self.text(page, named[1], named[2] or ""), source)
+
 
 def kept_in(project: Project) -> Path:
     """Return the file that keeps the values."""
@@ -40,13 +46,12 @@ def kept_in(project: Project) -> Path:
 
 
 def used(source: str) -> set[str]:
-    """Return the names of the values that the text of a chapter shows."""
-    return set(_USED.findall(source))
+    """Return the names of the values that a text shows."""
+    return {named[1] for named in _USED.finditer(source)}
 
 
-def computed(project: Project, chapter: Path) -> dict[str, str]:
-    """Return the values that an executed chapter has glued and shows in its text."""
-    shown = used(chapter.read_text(encoding="utf-8"))
+def computed(project: Project, chapter: Path, shown: set[str]) -> dict[str, str]:
+    """Return the values of these names that an executed chapter has glued."""
     path, found = execution.executed(project, chapter), {}
     if shown and path.is_file():
         for cell in nbformat.read(path, as_version=4).cells:
@@ -60,12 +65,13 @@ def computed(project: Project, chapter: Path) -> dict[str, str]:
 
 
 def known(project: Project) -> dict[str, str]:
-    """Return the values that chapters show: of those that have been executed here, else as kept."""
+    """Return the values that are shown: of chapters that have been executed here, else as kept."""
     path = kept_in(project)
     kept = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    shown = {n for c in project.chapters for n in used(c.read_text(encoding="utf-8"))}
+    pages = [*project.chapters, *sorted((project.root / "book").glob("*.md"))]
+    shown = {name for page in pages for name in used(page.read_text(encoding="utf-8"))}
     for chapter in project.chapters:
-        kept |= computed(project, chapter)
+        kept |= computed(project, chapter, shown)
     return {name: kept[name] for name in sorted(shown & kept.keys())}
 
 
