@@ -28,7 +28,7 @@ def table(seed, rows=600):
 @pytest.mark.slow
 def test_errors_are_as_large_as_the_error_of_a_fit():
     new, scores = np.random.default_rng(0).normal(size=(30, 3)), []
-    for seed in range(24):
+    for seed in range(12):
         report = learn_concepts(table(seed), LOOKED_FOR, seed=seed)
         base = report.table.X[report.table.environment == 0].mean(axis=0)
         found, truth = report.learner.transform(new), (new - base) @ ATOMS.T

@@ -123,7 +123,7 @@ def test_environments_numbered_wrongly_have_other_poles():
 
 
 @pytest.mark.slow
-def test_twenty_instances_with_unequal_variances():
-    rows = recover_by_poles(range(20))
+def test_eight_instances_with_unequal_variances():
+    rows = recover_by_poles(range(8))
     right = [r["M_right"] and r["B_error"] < 1e-4 and r["correlation"] > 0.9999 for r in rows]
-    assert sum(right) >= 19, rows
+    assert sum(right) >= 7, rows
