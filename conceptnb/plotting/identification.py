@@ -325,22 +325,38 @@ def _trees(most: int) -> list[Array]:
 
 
 @styled
-def two_models(pair: ModelPair, n: int, rng: np.random.Generator) -> Figure:
-    """Show the same n observations in the concept coordinates of two models.
+def model_pairs(pairs: Mapping[str, ModelPair], n: int, rng: np.random.Generator) -> Figure:
+    """Show the same n observations in the concept coordinates of both models, for each pair.
 
-    Colours are the first model's first valuation, below whose median points are triangles.
+    Parameters
+    ----------
+    pairs
+        Pairs of models with two atoms or more, by the name that stands above their column.
+    n
+        Number of observations of each pair, drawn from its first model.
+    rng
+        Draws the observations.
+
+    Returns
+    -------
+    Figure
+        The first models above, the second below. Colours are the first model's valuation of
+        atom 0, below whose median points are triangles.
     """
-    X = pair.first.mixing(pair.first.draw(n, rng))
-    both = [pair.first.valuations(X), pair.second.valuations(X)]
-    colour = both[0][:, 0]
-    figure, axes = new_figure(1, 2, height=3.2)
-    below = colour <= np.median(colour)
-    limits = {"vmin": colour.min(), "vmax": colour.max(), "cmap": BLUES, "s": 9}
-    for ax, values, name in zip(axes[0], both, ("first model", "second model"), strict=True):
-        for chosen, marker in ((below, "^"), (~below, "o")):
-            points = ax.scatter(*values[chosen].T[:2], c=colour[chosen], marker=marker, **limits)
-        ax.set(title=name, xlabel="valuation of atom 0", ylabel="valuation of atom 1")
-    figure.colorbar(points, ax=axes[0].tolist(), label="atom 0 in the first model")
+    figure, axes = new_figure(2, len(pairs), height=5.0)
+    for (top, bottom), (name, pair) in zip(axes.T, pairs.items(), strict=True):
+        X = pair.first.mixing(pair.first.draw(n, rng))
+        first = pair.first.valuations(X)
+        colour = first[:, 0]
+        below = colour <= np.median(colour)
+        limits = {"vmin": colour.min(), "vmax": colour.max(), "cmap": BLUES, "s": 7}
+        for ax, values in ((top, first), (bottom, pair.second.valuations(X))):
+            for chosen, marker in ((below, "^"), (~below, "o")):
+                ax.scatter(*values[chosen].T[:2], c=colour[chosen], marker=marker, **limits)
+        top.set(title=name)
+        bottom.set(xlabel="atom 0")
+    for ax, model in zip(axes[:, 0], ("first model", "second model"), strict=True):
+        ax.set(ylabel=f"atom 1, {model}")
     return figure
 
 

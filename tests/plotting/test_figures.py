@@ -234,7 +234,9 @@ CASES = {
     "identification.spectra": (
         {frozenset({0}): np.array([1.0, 1e-9]), frozenset({0, 1}): np.array([1.0, 0.2])}, 1e-4
     ),
-    "identification.two_models": (model_pair(), 60, np.random.default_rng(0)),
+    "identification.model_pairs": (
+        {"mirror": model_pair(), "same": model_pair()}, 60, np.random.default_rng(0)
+    ),
     "measures.conditioning_against_intervening": (
         LinearSCM(np.array([[0.0, 0.0], [1.0, 0.0]]), [0.0, 0.0], [1.0, 0.5]), 1, 1.0, 0.1
     ),
