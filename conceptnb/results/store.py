@@ -72,9 +72,23 @@ def save(result: Result, path: Path) -> Path:
         raise ValueError("rows is empty: there is nothing to keep")
     if "paper_table" in result.notes:
         paper.printed(result.notes["paper_table"])  # refuses a table that is not there
-    lines = json.dumps(asdict(result), indent=1, ensure_ascii=False, allow_nan=False)
-    write_text(path, lines + "\n")
+    write_text(path, _as_text(asdict(result)))
     return path
+
+
+def _as_text(content: Mapping[str, Any]) -> str:
+    """Return JSON with a line for each row, run and check, so that a diff shows them whole."""
+    entries = []
+    for key, value in content.items():
+        text = _as_line(value)
+        if isinstance(value, list) and value:
+            text = "[\n" + ",\n".join(f"  {_as_line(each)}" for each in value) + "\n ]"
+        entries.append(f" {_as_line(key)}: {text}")
+    return "{\n" + ",\n".join(entries) + "\n}\n"
+
+
+def _as_line(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def with_provenance(

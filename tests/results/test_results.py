@@ -45,6 +45,13 @@ def test_what_is_saved_is_what_is_loaded(keep, tmp_path):
     assert results.names(tmp_path) == ["table"]
 
 
+def test_a_diff_shows_each_row_and_each_run_on_a_line_of_its_own(keep):
+    rows, runs = [{"n": n, "R2": [0.9, 0.1]} for n in (2, 3)], [{"seed": 1, "n": 2}]
+    lines = keep(rows=rows, runs=runs).read_text(encoding="utf-8").splitlines()
+    shown = [json.loads(line.strip(" ,")) for line in lines if line.startswith("  {")]
+    assert [row for row in shown if row in rows + runs] == rows + runs
+
+
 def test_times_are_all_that_may_differ_between_runs(keep, tmp_path):
     first = results.read(keep(rows=[{"n": 2, "cpu_seconds": 1.0}]))
     second = results.read(keep(rows=[{"n": 2, "cpu_seconds": 9.0}], cpu_seconds=7))
