@@ -82,8 +82,8 @@ def selection() -> Figure:
             _draw_cube(ax, place, rng.uniform(0.2, 0.42), red, rng.uniform(0, 90))
     _draw_box(ax, (7.6, 1.05), (2.3, 2.4), "wanted: valuations")
     for k, red in enumerate(np.linspace(0.05, 0.95, 5)):
-        place = (7.92 + 0.42 * k, 2.25 + 0.25 * (-1) ** k)
-        _draw_cube(ax, place, rng.uniform(0.24, 0.4), red, rng.uniform(0, 90))
+        spot = (7.92 + 0.42 * k, 2.25 + 0.25 * (-1) ** k)
+        _draw_cube(ax, spot, rng.uniform(0.24, 0.4), red, rng.uniform(0, 90))
     ax.annotate("", (9.85, 1.5), (7.7, 1.5), arrowprops=_ARROW)
     ax.text(8.75, 1.2, "redness", ha="center", va="center", fontsize=9.5)
     for start, end in (((2.85, 2.9), (3.9, 3.4)), ((2.85, 1.6), (3.9, 1.1))):
@@ -112,8 +112,11 @@ def _draw_box(
 ) -> None:
     """Draw a box with a title above it: solid for what is seen."""
     x, y = np.asarray(corner, dtype=float)
-    ax.add_patch(FancyBboxPatch((x, y), *size, **_BOX, **{"edgecolor": INK, **look}))
-    ax.text(x + size[0] / 2, y + size[1] + 0.14, title, ha="center", va="bottom", fontsize=9.5)
+    width, height = size
+    box = FancyBboxPatch((x, y), width, height, **_BOX)
+    box.set(**{"edgecolor": INK, **look})
+    ax.add_patch(box)
+    ax.text(x + width / 2, y + height + 0.14, title, ha="center", va="bottom", fontsize=9.5)
 
 
 def _draw_cube(ax: Axes, place: ArrayLike, edge: float, colour: float, angle: float) -> None:
