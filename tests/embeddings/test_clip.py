@@ -501,7 +501,7 @@ def test_reproduce_clip_on_rendered_images(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("architecture", ["ViT-B-32-quickgelu", "RN101-quickgelu"])
+@pytest.mark.parametrize("architecture", ["ViT-B-32-quickgelu", "RN50-quickgelu"])
 def test_real_architectures_and_the_published_layout_go_through_reproduce(
     architecture, tmp_path, published_labels
 ):
