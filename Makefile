@@ -28,15 +28,15 @@ pdf: book  ## print the whole book into one PDF beside the site (needs Chromium)
 
 test: lint  ## everything that CI runs: lint, types, tests, the book, and the site in a browser
 	@$(RUN) -m tools.book check
-	@$(RUN) -m pytest -n 2 --dist worksteal -m "not site"
+	@$(RUN) -m pytest -n 2 --dist worksteal -m "not site and not long"
 	@$(RUN) -m tools.book book
 	@$(RUN) -m pytest -n 2 -m site
 
 unit: setup  ## the tests that need neither the book nor a browser
-	@$(RUN) -m pytest -n 2 --dist worksteal -m "not site"
+	@$(RUN) -m pytest -n 2 --dist worksteal -m "not site and not long"
 
 quick: setup  ## the unit tests that take seconds
-	@$(RUN) -m pytest -n 2 --dist worksteal -m "not site and not slow"
+	@$(RUN) -m pytest -n 2 --dist worksteal -m "not site and not slow and not long"
 
 lint: setup  ## ruff, mypy, which part imports which, and names
 	@$(RUN) -m ruff check .

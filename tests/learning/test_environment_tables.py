@@ -287,6 +287,7 @@ def digits():
     return from_arrays(X[chosen], labels, "any"), looked, truth[chosen]
 
 
+@pytest.mark.long
 def test_components_make_halves_agree_where_there_are_many_columns(digits, tmp_path):
     table, looked, truth = digits
     plain = learn_concepts(table, looked)
@@ -313,6 +314,7 @@ def wide_table(seed, rows=60, columns=20):
     return truth, from_arrays(X, [f"e{e}" for e in environment], "e0"), looked_for
 
 
+@pytest.mark.long
 def test_shrinkage_finds_more_where_there_are_many_columns_and_few_rows():
     gains = []
     for seed in range(4):

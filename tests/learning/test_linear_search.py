@@ -138,7 +138,7 @@ def test_encoder_starts_as_the_linear_map():
         MLPEncoder(3, 2, [0]).start_linear(weight[:1])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_where_a_network_lowers_the_held_out_loss_it_is_nearer_to_the_valuations():
     """In four of five problems. In seed 4 an atom is nearly zero, and the loss knows nothing."""
     problems = [draw_problem(Setting("nonlinear", 2, 3, 4), seed) for seed in PAPER_SEEDS]

@@ -44,19 +44,19 @@ def test_purities_and_widths_are_found_that_are_wrong_if_impurity_is_ignored():
     assert learner.valuation_errors(X[:5]).shape == (5, 2)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_intervals_hold_the_truth_as_often_as_they_say():
     scores = []
-    for seed in range(16):
+    for seed in range(40):
         rng = np.random.default_rng(seed)
         truth = rng.uniform(0.3, 0.95, size=3)
         Z, environment, targets = impure_table(truth, 4000, rng)
         learner = ConceptLearner(2, targets=targets, encoder="linear", purity="estimate")
         learner.fit(Z, environment)
         scores.extend((learner.purity_ - truth) / learner.purity_errors_)
-    assert 0.85 < np.mean(np.abs(scores) < 1.96) <= 1
-    assert 0.75 < np.std(scores) < 1.25
-    assert abs(np.mean(scores)) < 0.4
+    assert 0.9 < np.mean(np.abs(scores) < 1.96) <= 1
+    assert 0.8 < np.std(scores) < 1.2
+    assert abs(np.mean(scores)) < 0.3
 
 
 def test_the_gradient_is_the_slope_of_the_loss_and_the_covariance_is_one_at_the_fit():

@@ -25,10 +25,10 @@ def table(seed, rows=600):
     return from_arrays(np.vstack(parts), np.repeat(NAMES, rows), "base")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_errors_are_as_large_as_the_error_of_a_fit():
     new, scores = np.random.default_rng(0).normal(size=(30, 3)), []
-    for seed in range(12):
+    for seed in range(24):
         report = learn_concepts(table(seed), LOOKED_FOR, seed=seed)
         base = report.table.X[report.table.environment == 0].mean(axis=0)
         found, truth = report.learner.transform(new), (new - base) @ ATOMS.T
@@ -87,7 +87,7 @@ def test_fewer_than_twenty_rows_per_parameter_are_refused():
         valuation_errors(report)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_with_many_columns_errors_are_about_as_large_as_the_error_of_a_fit():
     scores = []
     for seed in range(8):

@@ -192,7 +192,7 @@ def test_a_pile_has_its_purity_and_the_base_rate_in_the_rest(monkeypatch):
             assert (rows == own).mean() == pytest.approx(share, abs=0.03)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_piles_at_the_base_rate_give_what_random_directions_give():
     """In isotropic data a direction learned from nothing has no preference."""
     n, dimensions, gained, chance = 500, 12, {0.0: [], 0.4: [], 1.0: []}, []

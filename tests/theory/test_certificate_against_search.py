@@ -143,10 +143,10 @@ def agree(M, B, rng):
     return verdicts
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_verdicts_agree_with_deformations_and_with_constructed_models():
     rng = np.random.default_rng(38)
-    count = int(os.environ.get("CERTIFICATE_DESIGNS", "100"))
+    count = int(os.environ.get("CERTIFICATE_DESIGNS", "300"))
     for k in range(count):
         agree(*(lorentz_design if k % 5 == 4 else random_design)(rng), rng)
 

@@ -56,7 +56,7 @@ def test_every_no_has_a_second_model(seed):
                 assert (verdict == "never") == (kind != "reparametrisation")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_no_of_small_designs_has_a_second_model():
     sizes = itertools.product((1, 2, 3), (1, 2, 3, 4))
     cases = [(M, B) for n, m in sizes for M in designs(n, m) for B in valuations(M)]

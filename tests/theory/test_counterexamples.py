@@ -54,7 +54,7 @@ def test_two_sample_tests_agree_and_notice_a_moved_valuation(make):
     assert pair.moved(2.0).p_value(1500, rng) < 1e-3
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_all_pairs_at_twenty_thousand_samples():
     rng = np.random.default_rng(4)
     for pair in [make(rng) for make in [*WITH_ENCODER, non_injective]]:

@@ -99,7 +99,7 @@ def test_the_constants_block_is_that_of_the_theorem():
     np.testing.assert_allclose(difference, expected, atol=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_sizes_that_are_given_change_the_constants_alone():
     """The covariance is that of random sizes, less diag(1/N_e) + 1/N_0 in the constants' block."""
     rng = np.random.default_rng(2)

@@ -137,7 +137,7 @@ def test_theorem1_recovers_random_instances(seed):
     assert row["correlation"] > 0.9999
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_theorem1_recovers_more_random_instances():
     rows = recover_instances(range(1000, 1012))
     assert all(row["M_right"] for row in rows)
