@@ -76,9 +76,9 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     environments_ : array of shape (m + 1,)
         0 to m, or names: the base, then the others in the order of the alphabet. `classes_` is
         another name for them.
-    coef_ : array of shape (n_concepts, n_features_in_)
-        Of a linear encoder alone: valuations are X @ coef_.T + intercept_. A weight is per unit of
-        its column; times the column's standard deviation, weights can be compared.
+    coef_ : array of shape (n_concepts, n_features)
+        Of a linear encoder alone: valuations are ``X @ coef_.T + intercept_``. A weight is per
+        unit of its column; times the column's standard deviation, weights can be compared.
     intercept_ : array of shape (n_concepts,)
         Which gives the base a mean valuation of about 0.
     seed_ : int
@@ -342,7 +342,7 @@ class ConceptLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     @property
     def coef_(self) -> Array:
-        """Return the weights of the columns, (n_concepts, n_features_in_), of a linear encoder."""
+        """Return the weights of the columns, (n_concepts, n_features), of a linear encoder."""
         return self._affine()[0]
 
     @property
