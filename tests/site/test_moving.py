@@ -25,7 +25,7 @@ CHAPTERS = {
     "conditioning": "02_selecting_data",
     "folds": "06_failures",
     "mixing": "03_first_run",
-    "truth": "16_vector_or_matrix",
+    "truth": "notes/truth_subspace",
     "steering": "17_real_model",
 }
 FIGURE = ".interactive-figure:has(.moving)"
