@@ -235,6 +235,6 @@ def test_a_notebook_shows_the_message_alone():
 
 
 @pytest.mark.parametrize(("right", "shares"), [(0.2, True), (2.0, False)])
-def test_a_hundredfold_is_called_a_percentage_where_a_share_was_asked_for(right, shares, capsys):
-    check.Value(right, right="So it is.", mistakes={})(100 * right)
-    assert ("percentage" in capsys.readouterr().out) == shares
+def test_a_hundredfold_is_called_a_percentage_where_a_share_was_asked_for(right, shares):
+    complaint = check.Value(right, right="So it is.", mistakes={}).complaint(100 * right)
+    assert ("percentage" in complaint) == shares
