@@ -34,8 +34,8 @@ def assert_other_model(M, B, atom):
     assert set(np.unique(other.second_m)) <= set(np.unique(M))
     offsets = np.random.default_rng(3).uniform(-1, 1, size=(200, M.shape[1]))
     cloud = other.centre + offsets * other.radius / M.shape[1] ** 0.5
-    assert other.mismatch(cloud) < 1e-9
-    assert other.bend(cloud, atom) > 1e-7
+    assert other.mismatch(cloud) < 1e-10
+    assert other.bend(cloud, atom) > 1e-3
     h = 1e-4 * np.eye(M.shape[1])
     slope = (other(other.centre + h) - other(other.centre - h)) / 2e-4
     assert np.linalg.svd(slope, compute_uv=False)[-1] > 1e-6
@@ -57,14 +57,14 @@ def test_every_no_has_a_second_model(seed):
 
 
 @pytest.mark.slow
-def test_every_no_of_all_small_designs_has_a_second_model():
-    for n, m in itertools.product((1, 2, 3), (1, 2, 3, 4)):
-        for M in designs(n, m):
-            for B in valuations(M):
-                for atom, verdict in enumerate(certify(M, B)):
-                    if verdict != "always":
-                        kind = assert_other_model(M, B, atom).kind
-                        assert (verdict == "never") == (kind != "reparametrisation")
+def test_every_no_of_small_designs_has_a_second_model():
+    sizes = itertools.product((1, 2, 3), (1, 2, 3, 4))
+    cases = [(M, B) for n, m in sizes for M in designs(n, m) for B in valuations(M)]
+    for M, B in cases[::9]:
+        for atom, verdict in enumerate(certify(M, B)):
+            if verdict != "always":
+                kind = assert_other_model(M, B, atom).kind
+                assert (verdict == "never") == (kind != "reparametrisation")
 
 
 @pytest.mark.parametrize(
