@@ -370,7 +370,7 @@ def test_the_command_on_one_small_model(tmp_path, capsys):
     assert rows.keys() == kept.keys()
     assert rows["PCA", 8]["truth"][0] == pytest.approx(kept["PCA", 8]["truth"], abs=0.01)
     assert cli.main([*command, "--corpora", "none", "--force"]) == 2
-    assert "--corpora none must be one of alike" in capsys.readouterr().err
+    assert "'--corpora': 'none' is not one of 'alike'" in capsys.readouterr().err
 
 
 def test_kept_rows_show_what_the_chapter_says():
