@@ -12,6 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib import rc_params_from_file
 from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 from conceptnb.common.validation import Array
@@ -27,6 +28,8 @@ LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), 
 INK, MUTED = _STYLE["text.color"], _STYLE["axes.edgecolor"]
 FAINT = "#b8bfc5"  # what lies behind the data and is not to be told apart
 CARD, BLUES = _STYLE["axes.facecolor"], _STYLE["image.cmap"]
+REDS = LinearSegmentedColormap.from_list("reds", ["#f3e3d3", "#d9603f", "#7a1410"])
+"""Of pictures of something red, told apart by lightness."""
 _WIDTH = 7.2  # inches: the width of a page's text column
 
 P = ParamSpec("P")

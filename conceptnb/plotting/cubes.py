@@ -2,15 +2,14 @@
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap, to_rgb
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, Polygon
 from numpy.typing import ArrayLike
 
 from conceptnb.common.validation import Array, as_points
-from conceptnb.plotting._style import CARD, FAINT, INK, MUTED, PALETTE, new_figure, styled
+from conceptnb.plotting._style import CARD, FAINT, INK, MUTED, PALETTE, REDS, new_figure, styled
 
-_REDS = LinearSegmentedColormap.from_list("reds", ["#f3e3d3", "#d9603f", "#7a1410"])
 _TILT = np.radians(28)  # by which the camera looks down
 _CORNERS = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) / 2  # of a side of length 1
 _ENDS = np.array([0.5, -0.5])  # of an upright edge of length 1
@@ -130,7 +129,7 @@ def _draw_cube(ax: Axes, place: ArrayLike, edge: float, colour: float, angle: fl
     for i, j, light in ((near - 1, near, 0.72), (near, (near + 1) % 4, 0.86)):
         faces.append((np.stack([top[:, i], top[:, j], bottom[:, j], bottom[:, i]], axis=1), light))
     for corners, light in faces:
-        shade = light * np.array(to_rgb(_REDS(colour)))
+        shade = light * np.array(to_rgb(REDS(colour)))
         ax.add_patch(
             Polygon(
                 np.asarray(place) + edge * corners.T,
