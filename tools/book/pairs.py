@@ -56,16 +56,22 @@ def to_text(notebook: nbformat.NotebookNode) -> str:
     return nbformat.writes(nbformat.from_dict(notebook), version=4) + "\n"
 
 
+def _belongs(source: str, project: Project) -> str:
+    """Return the text of the ``.ipynb`` that belongs to a chapter's source."""
+    return to_text(to_notebook(source, project))
+
+
 def pair(project: Project) -> list[Path]:
     """Write the ``.ipynb`` of every chapter whose pair differs; return those written.
 
-    Sources take the form in which Jupyter saves them; that changes no cell.
+    Sources take the form in which Jupyter saves them, unless that would change a cell.
 
     What a person has changed or run is nobody's to overwrite: it is left, and `kept` names it.
     """
     for chapter in project.chapters:
         source = chapter.read_text(encoding="utf-8")
-        if source != (form := normal(source, project)):
+        form = normal(source, project)
+        if source != form and _belongs(source, project) == _belongs(form, project):
             write_text(chapter, form)
     stale = {path: text for path, text in drifted(project).items() if text and _may_write(path)}
     for notebook, text in stale.items():
@@ -88,7 +94,7 @@ def drifted(project: Project) -> dict[Path, str | None]:
     orphans = _tracked(project.root, [path for path in present if path not in sources])
     wanted: dict[Path, str | None] = dict.fromkeys(orphans)
     for path, chapter in sources.items():
-        wanted[path] = to_text(to_notebook(chapter.read_text(encoding="utf-8"), project))
+        wanted[path] = _belongs(chapter.read_text(encoding="utf-8"), project)
     there = {notebook: notebook.read_text(encoding="utf-8") for notebook in present}
     return {path: text for path, text in sorted(wanted.items()) if text != there.get(path, "")}
 
