@@ -350,7 +350,7 @@ def test_plain_notebooks_number_everything_as_the_site_does(project, documents):
 def test_the_kept_values_are_what_the_chapters_compute(project):
     """Where one differs, `python -m tools.book values` keeps today's."""
     kept = json.loads(values.kept_in(project).read_text(encoding="utf-8"))
-    shown = {n for c in project.chapters for n in values.used(c.read_text(encoding="utf-8"))}
+    shown = values.shown(project)
     now = {k: v for c in project.chapters for k, v in values.computed(project, c, shown).items()}
     assert shown <= kept.keys()
     words = {n: re.sub(r"[\d.,]+", "#", v) for n, v in (kept | now).items()}

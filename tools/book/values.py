@@ -50,10 +50,16 @@ def used(source: str) -> set[str]:
     return {named[1] for named in _USED.finditer(source)}
 
 
-def computed(project: Project, chapter: Path, shown: set[str]) -> dict[str, str]:
+def shown(project: Project) -> set[str]:
+    """Return the names of the values that chapters and the pages without code show."""
+    pages = [*project.chapters, *sorted((project.root / "book").glob("*.md"))]
+    return {name for page in pages for name in used(page.read_text(encoding="utf-8"))}
+
+
+def computed(project: Project, chapter: Path, names: set[str]) -> dict[str, str]:
     """Return the values of these names that an executed chapter has glued."""
     path, found = execution.executed(project, chapter), {}
-    if shown and path.is_file():
+    if names and path.is_file():
         for cell in nbformat.read(path, as_version=4).cells:
             for output in cell.get("outputs", []):
                 name = output.get("metadata", {}).get("scrapbook", {}).get("name")
@@ -61,18 +67,17 @@ def computed(project: Project, chapter: Path, shown: set[str]) -> dict[str, str]
                 said = data.get(_MIME, data.get("text/plain"))
                 if name and said is not None:
                     found[name] = _unquoted(said)
-    return {name: found[name] for name in sorted(found.keys() & shown)}
+    return {name: found[name] for name in sorted(found.keys() & names)}
 
 
 def known(project: Project) -> dict[str, str]:
     """Return the values that are shown: of chapters that have been executed here, else as kept."""
     path = kept_in(project)
     kept = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    pages = [*project.chapters, *sorted((project.root / "book").glob("*.md"))]
-    shown = {name for page in pages for name in used(page.read_text(encoding="utf-8"))}
+    named = shown(project)
     for chapter in project.chapters:
-        kept |= computed(project, chapter, shown)
-    return {name: kept[name] for name in sorted(shown & kept.keys())}
+        kept |= computed(project, chapter, named)
+    return {name: kept[name] for name in sorted(named & kept.keys())}
 
 
 def keep(project: Project) -> Path:
