@@ -219,7 +219,7 @@ def test_the_checks_of_the_theory_need_no_torch():
         for page in sorted(pages)
     }
     assert list(names) == chapters
-    assert all(len(of_chapter) >= 2 for of_chapter in names.values())
+    assert all(len(of_chapter) >= 3 for of_chapter in names.values())
     said = run(
         "import sys; from tests.exercises.test_check import ask, right_answer\n"
         f"for chapter, names in {names}.items():\n"

@@ -172,13 +172,13 @@ def test_changed_environments_are_warned_of_and_selected_ones_are_not(d_x):
     found = {
         shift: [
             any(part in line for line in warnings for part in changed)
-            for seed in range(3)
+            for seed in range(4)
             for warnings in [learn_concepts(simulated(seed, d_x, shift), BEANS).warnings]
         ]
         for shift in (0.0, 0.3)
     }
     assert sum(found[0.0]) <= 1
-    assert sum(found[0.3]) >= 2
+    assert sum(found[0.3]) >= 3
 
 
 def test_equal_valuations_are_warned_of():
@@ -317,7 +317,7 @@ def wide_table(seed, rows=60, columns=20):
 @pytest.mark.long
 def test_shrinkage_finds_more_where_there_are_many_columns_and_few_rows():
     gains = []
-    for seed in range(4):
+    for seed in range(6):
         truth, table, looked_for = wide_table(seed)
         plain = learn_concepts(table, looked_for)
         shrunk = learn_concepts(table, looked_for, shrinkage=[0, 0.3, 0.6])
